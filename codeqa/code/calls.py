@@ -198,10 +198,7 @@ def without_relations(text: str) -> str:
 def follow_relations(
     tables: Tables, units: Sequence[Unit], relations: Iterable[Relation]
 ) -> list[Call]:
-    """Return a call of each definition to which `relations`, one after another, lead from `units`.
-
-    Source comes before tests, then the surest.
-    """
+    """Return a call of each definition to which `relations` in turn lead, source before tests."""
     calls: list[Call] = []
     for relation in relations:
         by_end: dict[str, Call] = {}

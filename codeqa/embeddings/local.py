@@ -77,10 +77,7 @@ class ModelFiles:
         return None if _lacking(folder, files) else folder
 
     def fetch(self, description: dict[str, Any]) -> Path:
-        """Fetch the model from the hub into its usual cache and return the folder.
-
-        Raises `error` when the hub cannot be reached or has no such model in ONNX.
-        """
+        """Fetch the model from the hub into its usual cache; return the folder or raise `error`."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         repository, files = _source(self.name, description)

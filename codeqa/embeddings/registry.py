@@ -40,10 +40,7 @@ BY_PYTORCH = ("sentence-transformers", "huggingface")
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Turns questions and passages into vectors.
-
-    Stored vectors fit as long as `name` and `version` are the same.
-    """
+    """Turns questions and passages into vectors; `name` and `version` say which fit together."""
 
     name: str
     version: str

@@ -112,10 +112,7 @@ class _RateLimit:
 def plan_comments(
     settings: Settings, location: Location, model: str, limit: int | None = None
 ) -> CommentPlan:
-    """Plan to describe the index of `location` by `model` with at most `limit` requests.
-
-    Sends nothing. Raises IndexMissingError.
-    """
+    """Plan to describe an index by `model` with at most `limit` requests; send nothing."""
     methods = Tables(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
     worth.sort(key=lambda unit: ROLES.index(unit.role))

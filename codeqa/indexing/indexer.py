@@ -171,10 +171,7 @@ class Indexer:
             self._runs = False
 
     def _repaired(self, first_pass: Callable[[], Pass], progress: Listener, thorough: bool) -> Pass:
-        """Run the pass over the files; damaged tables are deleted first and made anew.
-
-        Tables are checked before the first pass of this process, and when one fails.
-        """
+        """Run a pass; delete damaged tables before the first of this process and after errors."""
         if self._verified or not damage(self.location, thorough=thorough):
             try:
                 return first_pass()
@@ -265,10 +262,7 @@ class Indexer:
     # In the background
 
     def follow(self, on_end: RunEnd, progress: Listener | None = None) -> None:
-        """Run now and after every change on disk, until `stop` is called or a run cancelled.
-
-        Raises OSError when the repository is gone.
-        """
+        """Run now and after every change on disk, until `stop` or a cancelled run, or OSError."""
         trouble: list[Exception] = []
 
         def notice() -> None:
@@ -299,10 +293,7 @@ class Indexer:
             self._stop.wait(min(self._pass_seconds, LONGEST_REST))
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
-        """Bring the index up to date and return whether it is.
-
-        Waits some seconds for a run that is under way, which may have passed files that `changed`.
-        """
+        """Bring the index up to date; return whether it is, after some seconds at most."""
         end = time.monotonic() + LONGEST_REST
         while time.monotonic() < end:
             if self._paused.is_set() or self._cancelled or is_paused(self.location):
@@ -353,10 +344,7 @@ class Indexer:
         progress: Listener | None = None,
         on_end: RunEnd = lambda result: None,
     ) -> None:
-        """Run in a thread and, where the settings say so, after every change on disk.
-
-        Does nothing while that thread lives.
-        """
+        """Run in a thread, unless it lives, and after every change if the settings say so."""
         if not self._alive():
             self._stop.clear()
             self._thread = threading.Thread(
@@ -396,10 +384,7 @@ class Indexer:
         self.start_background()
 
     def tables(self) -> Tables:
-        """Return the index to search, after some seconds' wait for a first run's first commit.
-
-        Raises IndexMissingError and IndexFormatError.
-        """
+        """Return the index to search; wait some seconds for a first run's first commit."""
         end = time.monotonic() + LONGEST_REST
         while not self._searchable and time.monotonic() < end:
             status = self.status()

@@ -95,10 +95,7 @@ class Models:
         self._preferred = choice
 
     def known(self) -> dict[str, ModelChoice]:
-        """Return the choices that are set up, by `provider/name`, the current one first.
-
-        They are the earlier picks, and the default models of providers that have a key.
-        """
+        """Return by name the earlier picks and the usual models with a key, the current one first."""
         choices: list[ModelChoice | None] = []
         with suppress(SettingsError):  # a setting that names no provider
             choices.append(self.current())
@@ -164,10 +161,7 @@ class Models:
         )
 
     def address(self, choice: ModelChoice, key: str = "") -> ModelAddress:
-        """Return the address of a choice with `key`, else the stored or exported key for it.
-
-        Raises UsageError for an impossible address, and SettingsError when a key is missing.
-        """
+        """Return the address of a choice with its key or `key`. Raises UsageError, SettingsError."""
         choice = settled(choice)
         provider, url = provider_named(choice.provider), self.base_url(choice)
         state, own_key = self._key(provider, url)

@@ -168,10 +168,7 @@ def depth_of(unit: Unit) -> int:
 
 
 def one_file(tables: Tables, path: str) -> str:
-    """Return the indexed file that `path`, its name or its end, means.
-
-    Raises NotFoundError when there is none, UsageError when there are several.
-    """
+    """Return the one file with this path, name or end. Raises NotFoundError, UsageError."""
     path = tables.plain_path(path.removeprefix("@"))
     mentions, _ = resolve_mentions(tables, [path])
     files = [file for mention in mentions for file in mention.files]
@@ -185,10 +182,7 @@ def one_file(tables: Tables, path: str) -> str:
 
 
 def line_span(lines: str, count: int) -> tuple[int, int]:
-    """Return the first and last of `lines` in a file of `count` lines, at most MOST_LINES.
-
-    Raises NotFoundError where the file has none of them, UsageError where they go backwards.
-    """
+    """Return first and last of `lines` in a file of `count`. Raises NotFoundError, UsageError."""
     start, _, end = lines.partition("-")
     first = int(start or 1)
     last = int(end or start or count)

@@ -169,10 +169,7 @@ def _relevance(query: Query, unit: Unit) -> float:
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits to show: the best and those nearly as good, tests only if one leads.
-
-    The head of a file gives way to the definitions in it.
-    """
+    """Return the best hits: definitions before heads of files, tests only where one leads."""
     first = hits[0].unit
     least = NEAR_BEST * hits[0].score
     apart: list[Hit] = []

@@ -212,10 +212,7 @@ class Tool:
     function: Callable[..., ToolResult]
 
     def call(self, subject: object, values: Mapping[str, Any]) -> ToolResult:
-        """Return the result for `values`; `subject` is the first argument of the function.
-
-        Raises UsageError that names the wrong argument, and the errors of the function.
-        """
+        """Return the result for a subject and arguments. Raises UsageError for a wrong argument."""
         try:
             arguments = self.arguments.model_validate(dict(values))
         except ValidationError as error:
