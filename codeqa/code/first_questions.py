@@ -66,8 +66,8 @@ def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
     def worth_of_type(unit: Unit) -> float:
         return uses[unit.name] * math.log2(_lines(unit)) * (2 if unit.name in words else 1)
 
-    types = [unit for unit in units if unit.kind in _TYPES and _lines(unit) >= LONG]
-    types = _best(types, worth_of_type)
+    long_types = [unit for unit in units if unit.kind in _TYPES and _lines(unit) >= LONG]
+    types = _best(long_types, worth_of_type)
     settings = [unit for unit in types if _SETTINGS.fullmatch(unit.name)]
     types = [unit for unit in types if unit not in settings]
     bases = [unit for unit in types[1:] if heirs.get(unit.name, 0) >= HEIRS]
@@ -75,9 +75,8 @@ def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
     called = _called_first(tables, readme)
 
     def worth_of_function(unit: Unit) -> float:
-        worth = math.log2(1 + uses[unit.name]) * math.pow(calls[unit.id], 0.7)
-        worth *= 2 if unit.name in called else 1
-        return worth * (2 if unit.class_name in central else 1)
+        likely = (2 if unit.name in called else 1) * (2 if unit.class_name in central else 1)
+        return math.log2(1 + uses[unit.name]) * math.pow(calls[unit.id], 0.7) * likely
 
     functions = []
     for unit in units:

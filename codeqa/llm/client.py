@@ -95,10 +95,9 @@ class Model:
         """Yield the answer's thoughts and text as they come, then calls of `tools`, then its usage.
 
         `tools` are in the form of OpenAI's API. A request that failed before its answer, in a way
-        that may pass, is made again up to `retries` times, with a Waiting before each. So is a
-        pause that an earlier refusal asked for; with no `retries` that refusal is raised again.
-        Once `cancelled()` is true, or the iterator is closed, the request is closed as well.
-        Raises ModelError, ContextLengthError when less might do.
+        that may pass, is made again up to `retries` times, with a Waiting before each. The first
+        one waits as long as an earlier refusal asked for; without `retries` that is raised again.
+        `cancelled()` or closing the iterator ends the request. Raises ModelError.
         """
         pieces: SimpleQueue[Piece | None] = SimpleQueue()
         body = self._body(messages, max_tokens, tools)

@@ -95,7 +95,7 @@ class Models:
         self._preferred = choice
 
     def known(self) -> dict[str, ModelChoice]:
-        """Return by name the earlier picks and the usual models with a key, the current one first."""
+        """Return earlier picks and usual models with a key, by name, the current one first."""
         choices: list[ModelChoice | None] = []
         with suppress(SettingsError):  # a setting that names no provider
             choices.append(self.current())
@@ -161,7 +161,7 @@ class Models:
         )
 
     def address(self, choice: ModelChoice, key: str = "") -> ModelAddress:
-        """Return the address of a choice with its key or `key`. Raises UsageError, SettingsError."""
+        """Return the address of a choice with its key. Raises UsageError, SettingsError."""
         choice = settled(choice)
         provider, url = provider_named(choice.provider), self.base_url(choice)
         state, own_key = self._key(provider, url)
