@@ -1,4 +1,4 @@
-"""What a question asks for, by its words; the data is in `asked.toml`."""
+"""Recognises by words what a question asks for; the patterns are in `asked.toml`."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ def _data(section: str) -> Any:
 
 @cache
 def line_pattern(name: str) -> re.Pattern[str]:
-    """What a line looks like, by its name in `[lines]`."""
+    """Return a pattern of `[lines]`, which describes a kind of line."""
     return re.compile(_data("lines")[name], re.VERBOSE)
 
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """A list of `[words]`."""
+    """Return a list of `[words]`."""
     return frozenset(_data("words")[name].split())
 
 
 @cache
 def question_pattern(name: str) -> re.Pattern[str]:
-    """What a question asks with, by its name in `[questions]`."""
+    """Return a pattern of `[questions]`, which describes a kind of question."""
     return re.compile(_data("questions")[name], re.VERBOSE | re.IGNORECASE)
 
 
 def asks(name: str, question: str) -> re.Match[str] | None:
-    """Whether `question` is one of those called so in `[questions]`."""
+    """Search `question` for a pattern of `[questions]`."""
     return question_pattern(name).search(question)
 
 
 @cache
 def counted_forms() -> list[tuple[str, re.Pattern[str]]]:
-    """What can be counted, and the messages that ask for it, in the order to try them in."""
+    """Return the tools that count something with patterns of whole messages, in order of trial."""
     words: dict[str, str] = _data("counted")["words"]
 
-    def written(form: str) -> re.Pattern[str]:
-        for _ in range(2):  # what a word stands for may have one itself
+    def compiled(form: str) -> re.Pattern[str]:
+        for _ in range(2):  # the meaning of a word may contain another
             for word in sorted(words, key=len, reverse=True):
                 form = form.replace(word, words[word])
         return re.compile(f"{words['POLITE']}(?:{form}){words['HERE']}", re.IGNORECASE)
 
-    forms: dict[str, list[str]] = _data("counted")["forms"]
-    return [(what, written(form)) for what, held in forms.items() for form in held]
+    tools: dict[str, list[str]] = _data("counted")["forms"]
+    return [(tool, compiled(form)) for tool, forms in tools.items() for form in forms]

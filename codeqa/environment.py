@@ -1,7 +1,6 @@
-"""What of the environment is known before anything else is loaded.
+"""Reads the environment as far as the terminal needs it to find a running server.
 
-A question that a running server answers is asked before pydantic could be imported, so what finds
-that server stands here; all other settings are read by `settings`.
+All other settings are in `settings`, which takes longer to import than such a server to answer.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ PREFIX = "CODEQA_"
 
 
 def data_folder(chosen: Path | str | None = None) -> Path:
-    """Folder of the indices and the local state: the `chosen` one, else the user's; without an
-    argument as the environment chooses it."""
+    """Return the data folder: `chosen`, by default CODEQA_DATA; where that is empty the user's."""
     if chosen is None:
         chosen = os.environ.get(f"{PREFIX}DATA", "")
     if not chosen:
@@ -31,54 +29,55 @@ def data_folder(chosen: Path | str | None = None) -> Path:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of `extra` beside this program. In a checkout
-    it keeps the checkout: without `-e` a copy would take its place."""
+    """Return the command that installs the packages of `extra`, in a checkout beside it."""
     if folder := checkout():
         return f'{sys.executable} -m pip install -e "{folder}[{extra}]"'
     return f'pip install "codeqa[{extra}]"'
 
 
 def checkout() -> Path | None:
-    """Return the folder of the checkout that this program runs from, None for an installed one."""
+    """Return the checkout that this program runs from; None where it is installed."""
     folder = Path(__file__).resolve().parent.parent
     return folder if (folder / "pyproject.toml").is_file() else None
 
 
 def with_home(path: Path) -> Path:
-    """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
+    """Replace a leading `~` by the home folder, and leave alone that of an unknown user."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
 
 
 def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
-    """Name, folder and id of each that has an index in the data folder `data`, by id. Read from
-    notes, which takes nothing of the program."""
-    found = []
+    """Return (name, folder, id) of each repository with an index in the data folder, by id."""
+    repositories = []
     for file in sorted(data.glob("repos/*/repository.json")):
-        # One may be being written, or be of another version.
+        # It may be of another version, or not written to its end.
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-            about = json.loads(file.read_text(encoding="utf-8"))
-            found.append((str(about["name"]), str(about["root"]), file.parent.name))
-    return found
+            note = json.loads(file.read_text(encoding="utf-8"))
+            repositories.append((str(note["name"]), str(note["root"]), file.parent.name))
+    return repositories
 
 
 def env_file(repository: Path | None = None, data: Path | None = None) -> Path | None:
-    """The `.env` of the working directory; None where that lies in `repository` or any other, of
-    git or indexed in the folder `data`: nothing in a repository is configuration."""
+    """Return the `.env` of the working directory; None in a repository, which never configures.
+
+    That is `repository`, a work tree of git, or a folder that is indexed in the data folder `data`.
+    """
     here = Path.cwd()
     return None if _in_repository(here, repository, data) else here / ".env"
 
 
 def digest_of(variables: Iterable[str], key: str) -> str:
-    """Tells two environments apart by the values of `variables`; without `key` it says nothing."""
-    given = {name.upper(): value for name, value in os.environ.items()}
-    values = json.dumps([given.get(name) for name in variables])
+    """Return a digest of the values of `variables`, which reveals nothing without `key`."""
+    environment = {name.upper(): value for name, value in os.environ.items()}
+    values = json.dumps([environment.get(name) for name in variables])
     return hmac.new(key.encode(), values.encode(), hashlib.sha256).hexdigest()
 
 
 def prepare_lancedb() -> None:
-    """Before LanceDB is imported: keep its remarks on its own clusters off the terminal, unless
-    `LANCE_LOG` asks for them, and do not load the client of such a cluster, a third of the import,
-    until somebody uses it."""
+    """Make the import of LanceDB silent and faster; call it before.
+
+    Its client for LanceDB's own clusters, a third of the import, is loaded when it is first used.
+    """
     os.environ.setdefault("LANCE_LOG", "error")
     from importlib.util import find_spec, module_from_spec
 
@@ -99,15 +98,14 @@ def prepare_lancedb() -> None:
 
 
 @contextmanager
-def only_variables(beginnings: tuple[str, ...], given: Mapping[str, str]) -> Iterator[None]:
-    """Meanwhile the environment holds nothing but the variables `given` and those with one of these
-    `beginnings`: what is started then inherits no more."""
+def only_variables(prefixes: tuple[str, ...], variables: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile reduce the environment to `variables` and those with one of `prefixes`."""
     before = dict(os.environ)
     try:
         for name in before:
-            if not name.startswith(beginnings):
+            if not name.startswith(prefixes):
                 del os.environ[name]
-        os.environ.update(given)
+        os.environ.update(variables)
         yield
     finally:
         os.environ.clear()
@@ -115,18 +113,18 @@ def only_variables(beginnings: tuple[str, ...], given: Mapping[str, str]) -> Ite
 
 
 def _in_repository(folder: Path, repository: Path | None, data: Path | None) -> bool:
-    """Whether `folder` lies in `repository`, or in any git work tree or indexed one but CodeQA's
-    own.
+    """Return whether `folder` lies in `repository`, a work tree of git or an indexed folder.
 
-    The work tree counts as a whole: one of its folders may be all that is indexed, or
-    nothing of it, and its `.env` would still choose where code and keys are sent.
+    CodeQA's own checkout is no such repository, nor is an indexed folder around it.
     """
     real = folder.resolve()
     if repository is not None and real.is_relative_to(with_home(repository).resolve()):
         return True
-    tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
     own = Path(__file__).resolve().parents[1]
+    tree = next((path for path in (real, *real.parents) if (path / ".git").exists()), None)
     if tree not in (None, own):
         return True
     roots = [Path(root) for _, root, _ in noted_repositories(data or data_folder())]
-    return any(real.is_relative_to(one) and not (tree and own.is_relative_to(one)) for one in roots)
+    if tree == own:
+        roots = [root for root in roots if not own.is_relative_to(root)]
+    return any(map(real.is_relative_to, roots))

@@ -1,4 +1,4 @@
-"""Every error that CodeQA raises on purpose, each with its exit status and HTTP status."""
+"""The errors that CodeQA raises on purpose, each with its exit status and HTTP status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _KINDS: dict[str, type[CodeQAError]] = {}
-"""Code → the first, most general error that has it."""
+"""Code → the most general error with it, for `error_from`."""
 
 
 class CodeQAError(Exception):
@@ -21,12 +21,11 @@ class CodeQAError(Exception):
     http_status = 500
 
     def __init_subclass__(cls, code: str = "", http_status: int = 0, exit_status: int = 0) -> None:
-        given = {"code": code, "http_status": http_status, "exit_status": exit_status}
-        for name, value in given.items():
-            if value:
-                setattr(cls, name, value)
-        if "code" in vars(cls):  # else it is one of its parent's kind, perhaps made otherwise
-            _KINDS.setdefault(cls.code, cls)
+        if code:
+            cls.code = code
+            _KINDS[code] = cls
+        cls.http_status = http_status or cls.http_status
+        cls.exit_status = exit_status or cls.exit_status
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -37,7 +36,7 @@ class CodeQAError(Exception):
         return f"{self.message} {self.hint}".strip()
 
     def as_data(self) -> dict[str, str]:
-        """What an `error` event carries."""
+        """Return the data of an `error` event."""
         return {"message": self.message, "hint": self.hint, "code": self.code}
 
 
@@ -70,15 +69,15 @@ class StorageError(CodeQAError, code="storage", http_status=507):
 
 
 class NotFoundError(CodeQAError, code="not_found", http_status=404):
-    """A file, unit or turn that was asked for is not in the index."""
+    """The requested file, unit or turn does not exist."""
 
 
 class ClusterError(CodeQAError, code="cluster", http_status=502):
-    """The machines that build an index together cannot be reached, differ, or have stopped."""
+    """The machines of a cluster cannot be reached, differ, or have stopped."""
 
 
 class AnswerStoppedError(CodeQAError, code="not_ready", http_status=503):
-    """An answer was stopped before its end: by who asked for it, or because the server ends."""
+    """An answer was stopped early: by its user, or because the server ends."""
 
 
 class EmbeddingError(CodeQAError, code="embedding", http_status=502):
@@ -94,14 +93,11 @@ class ModelError(CodeQAError, code="model", http_status=502):
 
 
 class ContextLengthError(ModelError, code="context_length"):
-    """What was sent is longer than the model can read; less of it may do."""
+    """The request is longer than the model can read; a shorter one may do."""
 
 
 class RateLimitError(ModelError):
-    """The provider limits the rate of requests or is overloaded; later it will answer.
-
-    `seconds` is how long it asks to wait, 0 when it does not say.
-    """
+    """The provider limits requests or is overloaded, and asks to wait `seconds` (0: unknown)."""
 
     def __init__(self, message: str, hint: str = "", seconds: float = 0.0) -> None:
         super().__init__(message, hint)
@@ -109,15 +105,15 @@ class RateLimitError(ModelError):
 
 
 def error_from(data: Mapping[str, Any]) -> CodeQAError:
-    """The error that an `error` event tells of, with the statuses of its kind."""
+    """Make the error that the data of an `error` event describes."""
     kind = _KINDS.get(str(data.get("code")), CodeQAError)
     return kind(str(data["message"]), str(data.get("hint", "")))
 
 
 def places_of(error: BaseException | None) -> str:
-    """What `error` and those behind it are, and where in the program: what a log may hold.
+    """Return the types and tracebacks of `error` and its causes, for a log.
 
-    Their words are left out: those of a library may quote the question, code or a key.
+    Messages are left out, because a library may quote the question, code or a key in one.
     """
     lines: list[str] = []
     while error is not None:

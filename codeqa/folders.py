@@ -1,8 +1,7 @@
-"""Folders that must be what they were, and those that are nobody else's.
+"""Checks that a folder is still the one that was indexed, and keeps others out of our own.
 
-Whoever may write beside a repository could put a link, or another folder, in its place, and have
-that read in its name. What CodeQA keeps, code that nobody else could read where it came from among
-it, is for its own user alone.
+Whoever may write beside a repository could replace it by a link or another folder, and have that
+read. What CodeQA stores may be code that other users of the machine cannot read in its repository.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from pathlib import Path
 from codeqa.errors import RepositoryError
 
 OTHERS = 0o077
-"""The rights of everybody but the owner of a file."""
+"""The rights of all but the owner of a file."""
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
 
 FOUND: dict[str, str] = {}
-"""Device and inode of the folders that this process opened, by their paths; '' for one that is not
-to be read. Both change with a reboot or a mount, so they are kept no longer."""
+"""Path → identity of the folders that this process opened; '' for one that must not be read. It is
+not stored, as a reboot or a mount changes device and inode."""
 
 BORROWERS: set[str] = set()
-"""Folders of our own making whose git directories borrow the objects of another: what is kept of
-one commit."""
+"""Snapshots of a commit: our own folders, whose git directories borrow the objects of another."""
 
 
 def identity(about: os.stat_result) -> str:
@@ -35,9 +33,8 @@ def identity(about: os.stat_result) -> str:
 
 
 def direct_identity(folder: Path) -> str:
-    """Return the identity of the folder at this path, '' where there is none or a link leads to it:
-    opened part by part, so that none can be put in between."""
-    inner: int | None = None
+    """Return the identity of `folder`, '' where there is none or a link leads to it."""
+    inner: int | None = None  # opened part by part, so that no link can be put in between
     with ExitStack() as opened, suppress(OSError):
         for part in (folder.anchor, *folder.parts[1:]):
             inner = os.open(part, _NO_LINK, dir_fd=inner)
@@ -47,25 +44,30 @@ def direct_identity(folder: Path) -> str:
 
 
 def is_direct(folder: Path) -> bool:
-    """Whether there is a folder at this path that no link leads to."""
+    """Return whether there is a folder at this path that no link leads to."""
     return bool(direct_identity(folder))
 
 
 def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
-    """Whether the folder that is reached at this path, or that `about` tells of, is the one that
-    `confirm_folder` found there; where it found none, any is."""
-    if (found := FOUND.get(str(folder))) is None:
+    """Return whether `folder`, with the status `about`, is the one that this process opened first.
+
+    True where it has opened none.
+    """
+    first = FOUND.get(str(folder))
+    if first is None:
         return True
     with suppress(OSError):
-        return found == identity(about or folder.stat())
+        return first == identity(about or folder.stat())
     return False
 
 
 def confirm_folder(folder: Path, pinned: Callable[[], str] = str) -> None:
-    """Raise RepositoryError where a link leads to the folder at a path that had none, or where
-    another took its place since this process found it first, unless that is the `pinned` one."""
+    """Raise RepositoryError where `folder` is not the one that this process opened first.
+
+    Raise it also for a new link. A folder with the identity `pinned()` is accepted instead.
+    """
     path, here = str(folder), direct_identity(folder)
-    if not os.path.lexists(folder):  # that it is gone is told elsewhere
+    if not os.path.lexists(folder):  # others report that it is gone
         return
     if here and (FOUND.get(path, here) == here or pinned() == here):
         FOUND[path] = here
@@ -75,23 +77,25 @@ def confirm_folder(folder: Path, pinned: Callable[[], str] = str) -> None:
 
 
 def refuse_another(folder: Path) -> None:
-    """Raise RepositoryError where the folder at this path is not the one found there before."""
+    """Raise RepositoryError unless `is_same`."""
     if not is_same(folder):
         raise RepositoryError(
             f"{folder} leads to another folder than the one that was indexed.",
-            f"Where that is meant: codeqa index {folder}",
+            f"If that is intended: codeqa index {folder}",
         )
 
 
 def make_private(*folders: Path, deep: bool = True) -> int:
-    """Take the rights of everybody else from folders and, where `deep`, from what is in them.
-    Returns how many files and folders had some."""
-    mended = 0
+    """Take all rights from others, if `deep` also on what is inside; return how many had some."""
+    count = 0
     for folder in folders:
-        for path in (folder, *(folder.rglob("*") if deep else ())):
-            with suppress(OSError):  # it is gone by now, or another user's
+        paths = [folder]
+        if deep:
+            paths += folder.rglob("*")
+        for path in paths:
+            with suppress(OSError):  # it is gone, or belongs to another user
                 mode = path.lstat().st_mode
                 if mode & OTHERS and not stat.S_ISLNK(mode):
                     path.chmod(mode & 0o7777 & ~OTHERS)
-                    mended += 1
-    return mended
+                    count += 1
+    return count

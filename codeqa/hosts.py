@@ -1,5 +1,4 @@
-"""Addresses and hosts: one spelling of an address, which of them is this machine alone, and what a
-request to another one may carry."""
+"""Addresses and hosts: their normal form, which are this machine, and what is sent to others."""
 
 from __future__ import annotations
 
@@ -15,19 +14,19 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 NEEDED_HEADERS = {"accept", "connection", "content-length", "content-type", "host"}
 
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
-"""A name or an address; names in other letters than these look like what they are not."""
+"""A name or an address. Names in other letters may look like another host."""
 _WHOLE_PATH = "/chat/completions"
-"""What people paste along with the address; the client adds it itself."""
+"""Often pasted with the address; the client adds it itself."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address, is this machine alone."""
+    """Return whether the name or address `host` is this machine."""
     address = ip_address(host)
     return host.lower() in LOOPBACK_NAMES or bool(address and address.is_loopback)
 
 
 def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that `host` is, of one kind where it is written as the other; None for a name."""
+    """Parse an address, IPv4 also where it is written as IPv6; None for a name."""
     try:
         address = ipaddress.ip_address(host.strip("[]").split("%")[0])
     except ValueError:
@@ -36,47 +35,50 @@ def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def leads_here(address: str) -> bool:
-    """Whether `address` leads to this machine and nowhere else."""
+    """Return whether the URL `address` leads to this machine."""
     host = urlsplit(address).hostname or ""
     return is_loopback(host) or host.endswith(".localhost")
 
 
 def location(address: str) -> str:
-    """Scheme, host and port of a normal address: what a key is given for."""
+    """Return scheme, host and port of a normal address, to which its key is bound."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def normal_address(text: str, default_path: str = "") -> str:
-    """`text` as a base address without a final slash; `default_path` when it has no path.
+    """Return `text` as a base address without a final slash; `default_path` when it has no path.
 
-    Raises UsageError for what is no http(s) URL, and for one that carries a password, a query
-    or a fragment: those would be shown wherever the address is.
+    Raises UsageError for anything but an http(s) URL, and for one with a password, a query or a
+    fragment, which would be shown wherever the address is.
     """
     address = text.strip()
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
-        plain = address.isprintable() and " " not in address and _HOST.fullmatch(host)
-        more = parts.username is not None or parts.query or parts.fragment
-        if parts.scheme not in DEFAULT_PORTS or not plain or more:
+        is_plain = address.isprintable() and " " not in address and _HOST.fullmatch(host)
+        has_more = parts.username is not None or parts.query or parts.fragment
+        if parts.scheme not in DEFAULT_PORTS or not is_plain or has_more:
             raise ValueError
     except ValueError:
         raise UsageError(
-            "The address of the model is no plain http:// or https:// URL, or carries a user name, "
-            "a password, a query or a fragment.",
+            "The address of the model is no plain http:// or https:// URL, or has a user name, a "
+            "password, a query or a fragment.",
             "Give the base address of the API, as in http://127.0.0.1:11434/v1.",
         ) from None
     path = parts.path.rstrip("/").removesuffix(_WHOLE_PATH).rstrip("/") or default_path
-    shown = f"[{host}]" if ":" in host else host
-    place = f"{shown}:{port}" if port is not None and port != DEFAULT_PORTS[parts.scheme] else shown
-    return f"{parts.scheme}://{place}{path}"
+    if ":" in host:
+        host = f"[{host}]"
+    if port not in (None, DEFAULT_PORTS[parts.scheme]):
+        host = f"{host}:{port}"
+    return f"{parts.scheme}://{host}{path}"
 
 
 def keep_needed_headers(headers: MutableMapping[str, str], key: str) -> None:
-    """Take out of a request's `headers` what the OpenAI SDK adds of its own: the operating system,
-    and what OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold, which another
-    provider is not to know. `key` is sent where there is one."""
+    """Remove from a request what the OpenAI SDK adds, and set the user agent and the `key`.
+
+    The SDK adds the operating system, OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS.
+    """
     for name in set(headers) - NEEDED_HEADERS:
         del headers[name]
     headers["user-agent"] = "codeqa"

@@ -1,8 +1,7 @@
-"""The reader of the environment: one table of settings with default and help.
+"""All settings, each with its default and a help sentence, read from the environment.
 
-Every name is read from `CODEQA_<NAME>` or, where `alias` says so, from a provider's
-usual variable. A `.env` file in the working directory is honoured unless that directory lies
-in a repository, indexed or not: nothing in a repository is configuration.
+A setting is read from `CODEQA_<NAME>` or from its `alias`, a provider's usual variable, and from
+`.env` in the working directory unless that lies in a repository.
 """
 
 from __future__ import annotations
@@ -26,9 +25,12 @@ def _field(default: Any, help: str, alias: str = "", **limits: Any) -> Any:
     return Field(default, description=help, validation_alias=choices, **limits)
 
 
+def _secret(help: str, alias: str = "") -> Any:
+    return _field(SecretStr(""), help, alias)
+
+
 def _provider_key(name: str) -> Any:
-    help = f"Key for {name}, used only once {name} is chosen."
-    return _field(SecretStr(""), help, alias=f"{name.upper()}_API_KEY")
+    return _secret(f"Key for {name}, used only once {name} is chosen.", f"{name.upper()}_API_KEY")
 
 
 SERVING = {
@@ -37,7 +39,7 @@ SERVING = {
     "web_workers", "drain_seconds", "secret_key",
     "log_format", "metrics", "metrics_token", "jobs",
 }  # fmt: skip
-"""Settings that say where the data lies and how it is served; no answer depends on them."""
+"""Settings that no answer depends on: where the data lies and how it is served."""
 
 
 class Settings(BaseSettings):
@@ -50,56 +52,45 @@ class Settings(BaseSettings):
     data: Path | None = _field(
         None, "Folder for indices and local state; default: the user's data folder."
     )
-    tables: str = _field(
-        "", "Where the LanceDB tables live instead, also `s3://…`; locks stay local."
-    )
-    state: SecretStr = _field(SecretStr(""), "Where the state lies instead: `postgresql://…`.")
+    tables: str = _field("", "Where the LanceDB tables lie instead, also `s3://…`.")
+    state: SecretStr = _secret("Where the state lies instead: `postgresql://…`.")
     host: str = _field("127.0.0.1", "Address the page is served on; any other needs a token.")
     port: int = _field(5001, "Port the page is served on.", ge=1, le=65535)
-    token: SecretStr = _field(
-        SecretStr(""), "Password for the page and API; required off loopback."
-    )
+    token: SecretStr = _secret("Password for the page and API; required off loopback.")
     auth: Literal["", "header"] = _field(
         "",
-        "Empty: by `CODEQA_TOKEN`. `header`: a reverse proxy has signed people in and names them, "
-        "and `access.toml` says who sees which repository (docs/security.md).",
+        "Empty: by `CODEQA_TOKEN`. `header`: a reverse proxy signs users in and names them, and "
+        "`access.toml` says who sees which repository (docs/security.md).",
     )
     auth_user: str = _field("X-Forwarded-User", "Header that holds the user's name.")
     auth_groups: str = _field("X-Forwarded-Groups", "Header that holds their groups, with commas.")
-    auth_from: str = _field(
-        "127.0.0.0/8, ::1", "Addresses of the proxy, with commas; nobody else is answered."
+    auth_from: str = _field("127.0.0.0/8, ::1", "Proxy addresses, with commas; others are refused.")
+    auth_host: str = _field("", "Names, with commas, under which users reach the proxy.")
+    access_log: str = _field(
+        "", "File that logs who asked when about which repository, as JSON lines."
     )
-    auth_host: str = _field("", "Names, with commas, under which people know the proxy.")
-    access_log: str = _field("", "File of who asked when of which repository, as lines of JSON.")
-    access_log_text: bool = _field(False, "That file holds what was asked, too, secrets masked.")
-    secret_key: SecretStr = _field(
-        SecretStr(""), "Signs sessions; machines that serve the same users need the same one, by "
-        "`openssl rand -hex 32`. Empty: one of the data folder.",
-    )  # fmt: skip
+    access_log_text: bool = _field(False, "Log the questions there, too, with secrets masked.")
+    secret_key: SecretStr = _secret(
+        "Signs sessions; machines that serve the same users need the same one, by "
+        "`openssl rand -hex 32`. Empty: one of the data folder."
+    )
     threads: int = _field(256, "Most threads of a process, one per open stream.", ge=4, le=4096)
     web_workers: int = _field(1, "Processes that serve the page; several take Redis.", ge=1, le=64)
     jobs: Literal["", "rq"] = _field(
-        "", "Who clones, refreshes, indexes and describes: `rq`: `codeqa worker`, by a queue in "
-        "Redis; empty: the server.",
-    )  # fmt: skip
-    drain_seconds: float = _field(
-        60.0, "Longest wait after SIGTERM for answers that are being written.", ge=0, le=3_600
+        "", "Where long work runs: in the server, or `rq`: in `codeqa worker`, by a queue in Redis."
     )
+    drain_seconds: float = _field(60.0, "Longest wait for answers after SIGTERM.", ge=0, le=3_600)
 
     max_file_bytes: int = _field(
         1_000_000, "Larger files are skipped and listed.", ge=1_000, le=100_000_000
     )
-    workers: int = _field(
-        0, "Worker processes that parse; 0 means one per core, at most 4.", ge=0, le=64
-    )
+    workers: int = _field(0, "Processes that parse; 0: one per core, at most 4.", ge=0, le=64)
     batch_files: int = _field(
         200, "Files per committed batch: what a killed run can lose.", ge=1, le=10_000
     )
 
     watch: bool = _field(
-        True,
-        "Follow changes on disk while the page is served, and read what changed before it answers; "
-        "off: look once, at the start.",
+        True, "Index changes on disk as they happen and before each answer; off: at the start only."
     )
 
     embedding: str = _field(
@@ -121,22 +112,25 @@ class Settings(BaseSettings):
         28_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
     )
     context_tokens: int = _field(
-        0, "Budget of the block at `normal` and `deep`, in tokens; 0: 3,500. Never "
-        "more than half of what the model takes, nor than 200 KB.", ge=0, le=1_000_000,
-    )  # fmt: skip
+        0,
+        "Budget of the block at `normal` and `deep`, in tokens; 0: 3,500. Never more than half of "
+        "the model's window, nor than 200 KB.",
+        ge=0,
+        le=1_000_000,
+    )
     effort: Effort = _field(
         "normal",
-        "How an answer is made: `fast` (one call), `normal` "
-        "(the model may look further first) or `deep` (for longer, and drafts are searched by).",
+        "How an answer is made: `fast` (one call), `normal` (the model may look further first) or "
+        "`deep` (it may look longer, and drafts are searched by).",
     )
 
     model: str = _field(
         "", "Language model as `provider/name`, or `none`; empty: as picked on the page."
     )
     model_url: str = _field("", "Address of the model's API instead of the provider's own.")
-    model_key: SecretStr = _field(SecretStr(""), "Key for the address in `CODEQA_MODEL_URL`.")
+    model_key: SecretStr = _secret("Key for the address in `CODEQA_MODEL_URL`.")
     model_timeout: int = _field(
-        120, "Seconds of silence after which a model is asked again, or lost.", ge=1, le=3_600
+        120, "Seconds of silence after which a model is asked again or given up.", ge=1, le=3_600
     )
     reranker: str = _field(
         "auto",
@@ -152,34 +146,33 @@ class Settings(BaseSettings):
         "`normal`, where the model looks further itself, and `two` at `deep`. None at `fast`, nor "
         "without a model.",
     )
-    hyde_seconds: float = _field(
-        8.0, "Seconds that each draft may take; then the search goes on with what there is.",
-        ge=0.1, le=120,
-    )  # fmt: skip
+    hyde_seconds: float = _field(8.0, "Seconds that each draft may take.", ge=0.1, le=120)
     hyde_model: str = _field(
-        "", "Model that drafts, by its name at the address of the chosen one; empty: the "
-        "provider's small model where it has one, else the chosen one.",
-    )  # fmt: skip
+        "",
+        "Model that drafts, by its name at the address of the chosen one; empty: the provider's "
+        "small model where it has one, else the chosen one.",
+    )
     retrieval: Literal["explicit", "auto"] = _field(
         "explicit",
-        "When an untagged question about the code searches: `explicit` only with `@codebase`, else "
-        "it goes on from the code at hand; `auto` whenever it needs code, and the answer says so.",
+        "Which questions search: `explicit`: those with `@codebase`, others go on from the code at "
+        "hand; `auto`: all that need code, and the answer says so.",
     )
     earlier_answers: bool = _field(
         False,
-        "Answers of other conversations to similar questions are sent to the model, as data, also "
-        "where you gave them no thumb up; those with one always, while the code that they cite is "
-        "as it was.",
+        "Send the model answers of other conversations to similar questions also without your "
+        "thumb up; those with one are always sent, while the code that they cite is unchanged.",
     )
     plugins: str = _field(
-        "", "Hooks of your own: a folder of `.py` files; empty runs none. Never a folder inside an "
-        "indexed repository, and never read from `.env`.",
-    )  # fmt: skip
+        "",
+        "Hooks of your own: a folder of `.py` files, outside of indexed repositories. Never read "
+        "from `.env`.",
+    )
     redis_url: str = _field(
-        "", "Redis server for cached contexts, and for what server processes share: running "
-        "answers, and how much was asked. Empty: the local state, and one process.",
+        "",
+        "Redis server for cached contexts, and for what server processes share: running answers "
+        "and rate limits. Empty: the local state, and one process.",
         alias="REDIS_URL",
-    )  # fmt: skip
+    )
 
     openai_api_key: SecretStr = _provider_key("OpenAI")
     openai_base_url: str = _field(
@@ -193,67 +186,62 @@ class Settings(BaseSettings):
     openrouter_api_key: SecretStr = _provider_key("OpenRouter")
     jina_api_key: SecretStr = _provider_key("Jina")
     jina_base_url: str = _field(
-        "", "Another endpoint that speaks Jina's API of embeddings and rerankers.",
-        alias="JINA_BASE_URL",
-    )  # fmt: skip
+        "", "Another endpoint that speaks Jina's API.", alias="JINA_BASE_URL"
+    )
     cohere_api_key: SecretStr = _provider_key("Cohere")
     cohere_base_url: str = _field(
         "", "Another endpoint that speaks Cohere's rerank API.", alias="COHERE_BASE_URL"
     )
     log_level: Literal["debug", "info", "warning", "error"] = _field(
-        "warning", "What is written to stderr; `info` also a line for each request."
+        "warning", "What is logged to stderr; `info` also a line for each request."
     )
     log_format: Literal["text", "json"] = _field(
         "text", "Form of the log: `json` is one object a line, without names and texts."
     )
-    metrics: bool = _field(
-        False, "Measure answers, searches, models and runs for Prometheus, at `/metrics`; needs "
-        "`codeqa[server]`.",
-    )  # fmt: skip
-    metrics_token: SecretStr = _field(
-        SecretStr(""), "Token that reads `/metrics` and nothing else; else the owner's does."
-    )
+    metrics: bool = _field(False, "Serve `/metrics` for Prometheus; needs `codeqa[server]`.")
+    metrics_token: SecretStr = _secret("Token for `/metrics` alone; empty: the owner's.")
 
     @cached_property
     def data_dir(self) -> Path:
-        """Folder of the local state, created on first use by whoever writes."""
+        """Return the data folder, which exists once something was written."""
         return data_folder(self.data or "")
 
     @cached_property
     def config_dir(self) -> Path:
-        """Folder of the user's own configuration (prompt overrides)."""
+        """Return the folder of the user's own configuration, such as prompt overrides."""
         return Path(platformdirs.user_config_dir("codeqa", appauthor=False))
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens, which the setting separates by commas; the first is the owner's."""
-        given = self.token.get_secret_value().split(",")
-        return tuple(dict.fromkeys(token.strip() for token in given if token.strip()))
+        """Return the comma-separated tokens, of which the first is the owner's."""
+        tokens = map(str.strip, self.token.get_secret_value().split(","))
+        return tuple(dict.fromkeys(filter(None, tokens)))
 
     def provider_key(self, variable: str) -> str:
-        """The key that the environment holds under `variable` (`GROQ_API_KEY`), '' for none."""
+        """Return the key in the setting of `variable` (`GROQ_API_KEY`), '' for none."""
         value = getattr(self, variable.lower(), None) if variable else None
         return value.get_secret_value() if isinstance(value, SecretStr) else ""
 
     @property
     def worker_count(self) -> int:
-        """Worker processes to start: the setting, else one per usable core, at most 4."""
+        """Return how many processes parse."""
         return self.workers or max(1, min(4, os.cpu_count() or 1))
 
 
 def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
     """Read the environment and, outside of repositories, the working directory's `.env`.
 
-    Raises SettingsError that names the variable, its value and what is allowed.
+    Raises SettingsError that names the variable and what is allowed.
     """
-    given = {name: value for name, value in overrides.items() if value is not None}
-    # What is executed is named by the user's own environment, never by a file that lies around.
-    given.setdefault("plugins", os.environ.get(f"{PREFIX}PLUGINS", ""))
+    values = {name: value for name, value in overrides.items() if value is not None}
+    # Code to execute is named by the user's own environment, never by a file that lies around.
+    values.setdefault("plugins", os.environ.get(f"{PREFIX}PLUGINS", ""))
     try:
         file = env_file(repository)
-        settings = Settings(_env_file=file, **given)  # type: ignore[call-arg]
-        if file and not env_file(repository, settings.data_dir):  # where that file says the data is
-            settings = Settings(_env_file=None, **given)  # type: ignore[call-arg]
+        settings = Settings(_env_file=file, **values)  # type: ignore[call-arg]
+        # The data folder that the file names may show that the file lies in an indexed repository.
+        if file and not env_file(repository, settings.data_dir):
+            settings = Settings(_env_file=None, **values)  # type: ignore[call-arg]
         return settings
     except ValidationError as error:
         first = error.errors()[0]
@@ -266,20 +254,20 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
 
 
 def variables_of_answers() -> list[str]:
-    """Variables that an answer may depend on."""
-    others = {PREFIX + name.upper() for name in SERVING}
-    names = [name for name, _, _ in settings_table() if name not in others]
+    """Return the environment variables that an answer may depend on."""
+    names = [_variable(name) for name in Settings.model_fields if name not in SERVING]
     return [*names, "XDG_CONFIG_HOME", "HOME"]
 
 
 def settings_table() -> list[tuple[str, str, str]]:
-    """Rows (variable, default, help) for documentation, in the order of declaration."""
+    """Return the rows (variable, default, help) for docs/settings.md."""
     rows = []
     for name, info in Settings.model_fields.items():
-        alias = info.validation_alias
-        usual = PREFIX + name.upper()
-        variable = str(alias.choices[0]) if isinstance(alias, AliasChoices) else usual
-        default = info.default
-        shown = default.get_secret_value() if isinstance(default, SecretStr) else default
-        rows.append((variable, "" if shown in (None, "") else str(shown), info.description or ""))
+        default = "" if info.default is None else str(info.default)  # '' for an empty SecretStr
+        rows.append((_variable(name), default, info.description or ""))
     return rows
+
+
+def _variable(name: str) -> str:
+    alias = Settings.model_fields[name].validation_alias
+    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()

@@ -1,56 +1,48 @@
 """The values that travel between the layers.
 
-All are frozen: a stage that wants another value makes a new one.
-Lines are 1-based and inclusive; columns are 1-based and count characters;
-paths are relative to the repository's root and use `/`.
+Lines are 1-based and inclusive; columns are 1-based and count characters; paths are relative to the
+repository's root and use `/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
-from operator import add
+from dataclasses import dataclass, field
 from typing import Literal
 
 METHOD_KINDS = frozenset({"function", "method", "constructor", "lambda"})
-"""Kinds that live in the `methods` table; every other kind lives in `classes`."""
+"""Kinds in the table `methods`; all others are in `classes`."""
 
 CLASS_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "module", "type"})
-"""Kinds of the `classes` table that are definitions rather than text."""
+"""Kinds in the table `classes` that are definitions and no text."""
 
 TEXT_KINDS = frozenset({"document", "config", "chunk"})
-"""Kinds of the `classes` table that hold text without a definition."""
+"""Kinds in the table `classes` that are text and no definition."""
 
 KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS | {"constant"}
-"""A constant is a name that is bound to a value at the level of a module or a class. It lies in the
-`classes` table, beside the head or the class that has its lines too."""
+"""A constant is a name bound to a value in a module or class, whose unit has the same lines."""
 
 HydeMode = Literal["off", "one", "two"]
-"""Drafts of the answer that are searched by: none · one from the question alone · a second one
-with what the first found."""
+"""Drafts to search by: none, one from the question alone, or a second one with the hits of that."""
 
 Effort = Literal["fast", "normal", "deep"]
 EFFORTS: tuple[Effort, ...] = ("fast", "normal", "deep")
-"""How much a question is given, in what is searched by and in what is sent."""
+"""How much is searched and sent for a question."""
 
 Mode = Literal["explain", "locate", "review", "plan", "change"]
 MODES: tuple[Mode, ...] = ("explain", "locate", "review", "plan", "change")
-"""What is wanted of an answer, the usual first; each has a prompt `mode_<name>`."""
+"""What kind of answer is wanted, the usual first; each has a prompt `mode_<name>`."""
 
 EXTRACTIVE, APP = "extractive", "app"
-"""What writes an answer without a model: it quotes the code, or says what the app has to say."""
+"""Responders without a model: quoted code, and the app's own reply."""
 
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
-"""What a file is for; ranking pushes everything but `source` back unless asked for."""
+"""What a file is for. Ranking puts `source` first unless the question asks for another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One retrievable piece of a file: a definition, a section or a chunk.
-
-    `source_code` is exactly the text of lines `start_line`..`end_line`, decorators
-    and a leading doc comment included.
-    """
+    """A part of a file that can be found: a definition, a section or a chunk."""
 
     path: str
     language: str
@@ -58,6 +50,7 @@ class Unit:
     name: str
     qualified_name: str
     source_code: str
+    """The exact text of its lines, with decorators and a leading doc comment."""
     start_line: int
     end_line: int
     class_name: str = ""
@@ -65,7 +58,7 @@ class Unit:
     signature: str = ""
     doc_comment: str = ""
     head_end_line: int = 0
-    """Last line of the part before the first member that is a unit of its own; 0: `end_line`."""
+    """Last line before the first member that is a unit of its own; 0: `end_line`."""
     constructor_declaration: str = ""
     method_declarations: tuple[str, ...] = ()
     role: str = "source"
@@ -74,17 +67,17 @@ class Unit:
 
     @property
     def is_stub(self) -> bool:
-        """A signature without code, `def subs(self, …): ...`: there may be nine for a function."""
+        """Return whether it is a signature without code: `def subs(self, …): ...`."""
         return self.is_method and self.source_code.endswith(": ...")
 
     @property
     def is_head(self) -> bool:
-        """The beginning of a file, and no module that is written as a definition."""
+        """Return whether it is the beginning of a file, and not a `module X` in the code."""
         return self.kind == "module" and not self.signature
 
     @property
     def is_definition(self) -> bool:
-        """No text, and no file."""
+        """Return whether it is neither text nor the beginning of a file."""
         return self.kind not in TEXT_KINDS and not self.is_head
 
     @property
@@ -93,7 +86,7 @@ class Unit:
 
     @property
     def place(self) -> str:
-        """`path:first-last`, the form in which answers cite."""
+        """Return `path:first-last`, the form in which answers cite."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 
 
@@ -108,28 +101,28 @@ class Reference:
     kind: str
     """`call` · `use` (a mention as type or value) · `import` · `inherits`."""
     unit_id: str = ""
-    """The unit that the place lies in; '' for module level outside every unit."""
+    """The unit around it; '' for module level outside every unit."""
     receiver: str = ""
     """Text before the name (`self`, `app`, `pkg`), when the grammar gives one."""
     module: str = ""
-    """The import specifier that binds the name or its receiver in this file; `#Client` after
-    it, or alone, when the receiver is known to be an object of a class of that name."""
+    """The import specifier that binds the name or its receiver in this file. `#Client` after it,
+    or alone, says that the receiver is an object of the class Client."""
     target: str = ""
-    """Id of the definition when this file alone decides it."""
+    """Id of the definition, if this file alone decides it."""
     confidence: float = 0.0
-    """How sure `target` is, 0 to 1; 0 when the file alone does not decide."""
+    """How sure `target` is, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """Everything that one read of one file yields."""
+    """What parsing one file yields."""
 
     path: str
     language: str
     units: tuple[Unit, ...]
     references: tuple[Reference, ...]
     has_errors: bool = False
-    """The grammar met broken source; what parsed is there all the same."""
+    """The source is broken; units are those that could be parsed."""
     replaced_bytes: int = 0
     """Bytes that were not UTF-8 and became U+FFFD."""
     masked: int = 0
@@ -138,31 +131,37 @@ class ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A unit that a search returned."""
+    """A unit that a search found."""
 
     unit: Unit
     score: float
     why: tuple[str, ...] = ()
-    """Signals that placed it, strongest first, in words (`name matches "route"`)."""
+    """Its signals in words, strongest first (`name matches "route"`)."""
     channels: Mapping[str, int] = field(default_factory=dict)
     """Channel name → 1-based rank in that channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What requests to a model took, as the provider counts it; 0 where nothing is known. `cut`:
-    the last answer ended at the token limit instead of where the model meant to. `estimated`: the
-    provider did not count all. `cost` is in US dollars, as far as the provider says it."""
+    """What requests to a model took, as the provider counts it; 0 where that is unknown."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cut: bool = False
+    """The last answer ended at the token limit."""
     estimated: bool = False
+    """The provider did not count all."""
     cost: float = 0.0
+    """US dollars, as far as the provider says it."""
 
     def __add__(self, later: TokenUsage) -> TokenUsage:
-        read, written, _, estimated, cost = map(add, astuple(self), astuple(later))
-        return TokenUsage(read, written, later.cut, bool(estimated), cost)
+        return TokenUsage(
+            self.prompt_tokens + later.prompt_tokens,
+            self.completion_tokens + later.completion_tokens,
+            later.cut,
+            self.estimated or later.estimated,
+            self.cost + later.cost,
+        )
 
 
 NO_USAGE = TokenUsage()
@@ -170,18 +169,17 @@ NO_USAGE = TokenUsage()
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """One stage of a search, and what came of it."""
+    """One stage of a search and its outcome."""
 
     name: str
     """`hyde-1` · `hyde-2` · `search` · `rerank`."""
     milliseconds: float = 0.0
     outcome: str = ""
-    """`done` · `timed out` · `stopped` · `empty` · `skipped: …` · `failed: …`; '' while it
-    goes on."""
+    """`done` · `timed out` · `stopped` · `empty` · `skipped: …` · `failed: …`; '' while it runs."""
     text: str = ""
-    """The draft that a language model wrote: never to be trusted, and '' for none."""
+    """The draft, which is never to be trusted; '' for none."""
     model: str = ""
-    """`provider/name` and host of what was asked for the draft; '' when nothing was."""
+    """`provider/name` of the drafting model, '' for none."""
     host: str = ""
     usage: TokenUsage = NO_USAGE
 
@@ -192,7 +190,7 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What goes into the context block: an exact span of one file."""
+    """An exact span of a file in the context block."""
 
     id: str
     path: str
@@ -201,7 +199,7 @@ class Chunk:
     language: str
     content: str
     unit_id: str = ""
-    """The unit that it shows or lies in; '' for whole files, and lines that a user chose."""
+    """The unit that it shows or lies in; '' for whole files and for lines that the user chose."""
     why: str = ""
     name: str = ""
     kind: str = ""
@@ -211,18 +209,19 @@ class Chunk:
 
     @property
     def place(self) -> str:
-        """`path:first-last`, the form in which a chunk is pinned and excluded."""
+        """Return `path:first-last`, the form in which a chunk is pinned and excluded."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 
     def holds(self, path: str, start: int, end: int) -> bool:
-        """Whether it has all of these lines of the file."""
+        """Return whether it has all of these lines of the file."""
         return self.path == path and self.start_line <= start and end <= self.end_line
 
 
 def encloses(outer: Unit | Chunk, inner: Unit | Chunk) -> bool:
-    """Whether `outer` has all lines of `inner`."""
-    same = outer.path == inner.path
-    return same and outer.start_line <= inner.start_line and inner.end_line <= outer.end_line
+    """Return whether `outer` has all lines of `inner`."""
+    if outer.path != inner.path:
+        return False
+    return outer.start_line <= inner.start_line and inner.end_line <= outer.end_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +231,10 @@ class Exchange:
     question: str
     answer: str
     turn: str = ""
-    """Its id; '' when a client told it."""
+    """Its id; '' where a client sent it along."""
     conversation: str = ""
     elsewhere: bool = False
-    """It resembles this question and belongs to another conversation, or to none."""
+    """It belongs to another conversation, or to none, and resembles this question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long piece of work is: `done` of `total` units of `phase`."""
+    """How far long work is: `done` of `total` steps of `phase`."""
 
     phase: str
     done: int
@@ -257,14 +256,13 @@ class Progress:
 
     @property
     def far_enough(self) -> bool:
-        """Whether the time that is left can be told from it: the first files wait for the parsers
-        to start, and 2 of 773 gave "19 min left" of 26 s."""
+        """Return whether the time left can be estimated: the first files wait for the parsers."""
         return 0 < 50 * self.done >= self.total
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """What one indexing run did, and what the index holds now."""
+    """What an indexing run did, and what the index holds now."""
 
     repository: str
     files: int
@@ -278,7 +276,7 @@ class IndexSummary:
     replaced: int
     """Files with bytes that were not UTF-8."""
     broken: int
-    """Files that the grammar could parse only in part."""
+    """Files that could be parsed only in part."""
     skipped: Mapping[str, int]
     """Reason → number of files."""
     seconds: float
@@ -289,7 +287,7 @@ class IndexSummary:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """What the page and every answer say about the index."""
+    """The state of an index."""
 
     repository: str
     name: str
@@ -304,12 +302,12 @@ class IndexStatus:
     """Name of the embedding in use; '' for none."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     updated_at: float = 0.0
-    """Seconds since the epoch of the last run that changed anything."""
+    """Unix time of the last run that changed anything."""
     checked_at: float = 0.0
-    """The same of the last completed run."""
+    """Unix time of the last completed run."""
     watched: bool = False
     """Changes on disk are followed."""
     progress: Progress | None = None
     seconds_left: float = 0.0
-    """Until the phase of `progress` ends; 0 while that is unknown."""
+    """Until the phase of `progress` ends; 0: unknown."""
     error: str = ""

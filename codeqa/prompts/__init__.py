@@ -1,8 +1,7 @@
-"""Every prompt that CodeQA sends: a file `<name>.md` each, beside this one.
+"""The prompts that CodeQA sends, each a file `<name>.md` in this folder.
 
 A prompt is a `string.Template`: `$name` is a variable, `$$` a dollar sign. A file
-`prompts/<name>.md` in the user's configuration folder replaces the built-in text; nothing
-in an indexed repository ever does.
+`prompts/<name>.md` in the user's configuration folder replaces it; none in a repository does.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ BUILT_IN = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt's name and purpose; `strict` when an override needs all of its variables: without
-    them nothing would be asked."""
+    """A prompt's name and purpose."""
 
     name: str
     purpose: str
     strict: bool = True
+    """An override must use all variables."""
 
     @property
     def text(self) -> str:
-        """The built-in text."""
+        """Return the built-in text."""
         return (BUILT_IN / f"{self.name}.md").read_text(encoding="utf-8")
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names that must be given to render it, in order of appearance."""
+        """Return the names of its variables, in order of appearance."""
         return tuple(Template(self.text).get_identifiers())
 
 
@@ -49,8 +48,8 @@ PROMPTS = {
         Prompt("nothing_found", "added when a search finds nothing"),
         Prompt("general", "a message that needs no code"),
         Prompt("strict", "added when only what the code shows may be said"),
-        Prompt("look", "added to the system message where the model may look further by tools"),
-        Prompt("look_lines", "the same for a model that writes its looks as lines"),
+        Prompt("look", "added to the system message when the model may call tools"),
+        Prompt("look_lines", "the same for a model that writes its calls as lines"),
         Prompt("hyde_system", "first draft: predict code from the question"),
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),
@@ -65,15 +64,14 @@ PROMPTS = {
 
 
 def override_path(name: str, config_dir: Path) -> Path:
-    """File whose text replaces the prompt `name`, whether or not it exists."""
+    """Return the file that replaces the prompt `name` where it exists."""
     return config_dir / "prompts" / f"{name}.md"
 
 
 def prompt_text(name: str, config_dir: Path | None = None) -> tuple[str, Path | None]:
-    """Text of `name` and the override it came from, None for the built-in.
+    """Return the text of `name` and the file that overrides it, None for the built-in text.
 
-    Raises UsageError for an unknown name, SettingsError for an override that cannot be read,
-    that uses variables which the built-in does not have, or that leaves out a needed one.
+    Raises UsageError for an unknown name, SettingsError for an override that cannot be used.
     """
     prompt = PROMPTS.get(name)
     if prompt is None:
@@ -95,7 +93,7 @@ def prompt_text(name: str, config_dir: Path | None = None) -> tuple[str, Path | 
 
 
 def render_prompt(name: str, config_dir: Path | None = None, **variables: str) -> str:
-    """Fill in the prompt `name`. Raises UsageError that names a missing variable."""
+    """Fill in the prompt `name`. Raises UsageError for a missing variable."""
     text, _ = prompt_text(name, config_dir)
     try:
         return Template(text).substitute(variables)
@@ -106,12 +104,14 @@ def render_prompt(name: str, config_dir: Path | None = None, **variables: str) -
 
 
 def _problem(prompt: Prompt, template: Template) -> str:
-    """Why `template` cannot stand in for `prompt`, '' when it can."""
+    """Return why `template` cannot replace `prompt`, '' where it can."""
     if not template.is_valid():
         return "has a stray $ (write $$)"
-    used = template.get_identifiers()
-    unknown = [name for name in used if name not in prompt.variables]
-    if unknown:
-        return f"has unknown variable ${unknown[0]}"
-    missing = [name for name in prompt.variables if name not in used]
-    return f"leaves out ${missing[0]}" if missing and prompt.strict else ""
+    names = template.get_identifiers()
+    for name in names:
+        if name not in prompt.variables:
+            return f"has unknown variable ${name}"
+    for name in prompt.variables:
+        if prompt.strict and name not in names:
+            return f"leaves out ${name}"
+    return ""

@@ -1,4 +1,4 @@
-"""Small readings of text: the tag, words, the text of a unit, Markdown, and JSON."""
+"""Text: the tag, words, Markdown, JSON, and the text of a unit."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 _TAG = re.compile(r"(?<!\w)(?:@codebase\b)+", re.IGNORECASE)
-"""A question that carries it is searched for; it is no part of an address or a longer word."""
+"""A question with it is searched for. It is no part of an address or a longer word."""
 
 
 def has_tag(text: str) -> bool:
-    """Whether `@codebase` stands in `text`."""
+    """Return whether `text` contains `@codebase`."""
     return _TAG.search(text) is not None
 
 
 def strip_tag(text: str) -> str:
-    """`text` without `@codebase` and the blanks it leaves."""
+    """Return `text` without `@codebase` and the blanks around it."""
     return re.sub(r"[ \t]{2,}", " ", _TAG.sub(" ", text)).strip()
 
 
@@ -28,14 +28,14 @@ def some_of(items: Sequence[str], most: int, apart: str = ", ") -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 place`, `2 places`; 1,234 with its comma."""
+    """Return a number with its noun: `1 place`, `1,234 places`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """The JSON object that `text` is; None for anything else, as what nests a thousand times."""
+    """Parse a JSON object; None for anything else, also for what nests too deeply."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

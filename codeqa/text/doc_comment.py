@@ -1,7 +1,6 @@
-"""Doc comments and sections of documents, in Markdown, reStructuredText or plain, as quoted prose.
+"""Quotes doc comments and sections of documents in Markdown, reStructuredText or plain text.
 
-Read by a parser of Markdown, once what reStructuredText writes otherwise is brought into its form;
-written so that nothing in the text is markup of its own, except for code.
+reStructuredText is rewritten as Markdown and then parsed. In the result only code is markup.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from codeqa.text.markdown import clean, code_block, code_span, escape
 
 QUOTED_LINES = 14
 QUOTED_CHARACTERS = 900
-"""How much of a doc comment or section is quoted: what is read at a glance."""
-LONGEST_FENCE = 40
-"""Marks of a fence that no code is likely to close."""
+"""How much of a doc comment or section is quoted: what can be read at a glance."""
+FENCE = "`" * 40
+"""A fence that no code is likely to close."""
 
 _ROLE = re.compile(r":[a-z][a-z:-]*:(?=`)")
 _ROLE_TARGET = re.compile(r"~?([^<]+?)(?:\s*<[^>]*>)?")
@@ -35,24 +34,24 @@ _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+(.*)")
 
 
 def inline(text: str) -> str:
-    """Prose with its code spans kept and everything else literal.
+    """Return a line of prose in which only code is markup.
 
-    Roles of reStructuredText become code, links and images their text, tags nothing.
+    Roles of reStructuredText become code, links and images their text; tags are removed.
     """
     return _written(_parser().parseInline(_without_roles(clean(text)), {}))
 
 
 def prose(text: str) -> str:
-    """The beginning of a doc comment or section as safe Markdown; '' for nothing to read.
+    """Return the beginning of a doc comment or section as safe Markdown; '' for no text.
 
-    Paragraphs are joined, bullets and code blocks kept, headings made bold, directives,
-    rules and badges left out. What is cut ends with an ellipsis of its own line.
+    Headings become bold; directives, rules and badges are left out. An ellipsis in its own line
+    marks what is cut.
     """
     blocks: list[str] = []
     markdown = _as_markdown(clean(text).expandtabs(4).split("\n"))
     for block in _blocks(_parser().parse(_without_roles("\n".join(markdown)), {})):
-        taken = [*blocks, block]
-        height, length = sum(one.count("\n") + 1 for one in taken), sum(map(len, taken))
+        height = sum(text.count("\n") + 1 for text in (*blocks, block))
+        length = sum(map(len, blocks)) + len(block)
         if blocks and (height > QUOTED_LINES or length > QUOTED_CHARACTERS):
             while blocks and blocks[-1].startswith("**") and blocks[-1].endswith("**"):
                 blocks.pop()  # a heading of what is cut
@@ -66,7 +65,7 @@ def prose(text: str) -> str:
 
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[str]:
-    """Paragraphs, headings, lists and code blocks, each as safe Markdown."""
+    """Yield paragraphs, headings, lists and code blocks, each as safe Markdown."""
     items: list[str] = []
     for at, token in enumerate(tokens):
         if token.type in ("fence", "code_block") and not token.level:
@@ -86,7 +85,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _written(tokens: Sequence[Token]) -> str:
-    """Text and code of inline tokens; everything else that they hold is left out."""
+    """Write the text and code of inline tokens, and nothing else of them."""
     parts: list[str] = []
     text = ""
     for token in itertools.chain.from_iterable(token.children or [token] for token in tokens):
@@ -105,50 +104,62 @@ def _without_roles(text: str) -> str:
     return _REFERENCE.sub(lambda match: match[1] or "", _ROLE.sub("", text))
 
 
-def _as_markdown(lines: list[str]) -> list[str]:
-    """Titles, lists and code as Markdown has them, wherever they stand; no directives."""
+def _as_markdown(lines: Sequence[str]) -> list[str]:
+    """Rewrite titles, lists and code as Markdown, whatever their indentation; drop directives."""
     result: list[str] = []
-    index, margin = 0, -1
+    index, margin = 0, -1  # the margin is the indentation of a list, -1 outside of one
     while index < len(lines):
         line = lines[index]
-        index += 1
-        begin, before = index, bool(result) and bool(result[-1].strip())
-        if _DIRECTIVE.match(line):
-            while index < len(lines) and (
-                not lines[index].strip() or _indent(lines[index]) > _indent(line)
-            ):
-                index += 1
-            if code := _CODE_DIRECTIVE.match(line):
-                body = (one for one in lines[begin:index] if not _OPTION.match(one))
-                result += _fenced(body, code[1])
-            result.append("")
-        elif before and _RULE.match(line):
+        follows_text = bool(result) and bool(result[-1].strip())
+        if follows_text and _RULE.match(line):
             is_title = len(result) < 2 or not result[-2].strip()
             result.append("---" if is_title else "")
-        elif fence := _FENCE.match(line):
-            while index < len(lines) and not lines[index].strip().startswith(fence[1]):
-                index += 1
-            result += _fenced(lines[begin:index], fence[2])
             index += 1
-        elif line.lstrip().startswith(">>> "):
-            while index < len(lines) and lines[index].strip():
-                index += 1
-            result += _fenced(lines[begin - 1 : index], "pycon")
-        elif (bullet := _BULLET.match(line)) and (before or _indent(line) < 4):
+            continue
+        block, end = _special_block(lines, index)
+        if end > index:
+            result += block
+            index = end
+            continue
+        index += 1
+        bullet = _BULLET.match(line)
+        if bullet and (follows_text or _indent(line) < 4):
             result.append(f"- {bullet[1]}")
             margin = _indent(line)
         elif not _RULE.match(line):
-            if before and line.strip() and _indent(line) <= margin:  # behind a list
-                result.append("")
-            if not line.strip() or _indent(line) <= margin:
+            text = line.rstrip()
+            if not text or _indent(line) <= margin:  # a list ends
+                if text and follows_text:
+                    result.append("")
                 margin = -1
-            result.append("" if line.strip() == "::" else re.sub(r"::$", ":", line.rstrip()))
+            result.append("" if text.strip() == "::" else re.sub(r"::$", ":", text))
     return result
 
 
+def _special_block(lines: Sequence[str], start: int) -> tuple[list[str], int]:
+    """Return a directive, fence or `>>>` session as Markdown and the next line; else [], `start`."""
+    line, end = lines[start], start + 1
+    if _DIRECTIVE.match(line):
+        while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(line)):
+            end += 1
+        code = _CODE_DIRECTIVE.match(line)
+        if code is None:
+            return [""], end
+        body = [text for text in lines[start + 1 : end] if not _OPTION.match(text)]
+        return [*_fenced(body, code[1]), ""], end
+    if fence := _FENCE.match(line):
+        while end < len(lines) and not lines[end].strip().startswith(fence[1]):
+            end += 1
+        return _fenced(lines[start + 1 : end], fence[2]), end + 1
+    if line.lstrip().startswith(">>> "):
+        while end < len(lines) and lines[end].strip():
+            end += 1
+        return _fenced(lines[start:end], "pycon"), end
+    return [], start
+
+
 def _fenced(code: Iterable[str], language: str) -> list[str]:
-    fence = "`" * LONGEST_FENCE
-    return ["", f"{fence}{language}", textwrap.dedent("\n".join(code)).strip("\n"), fence]
+    return ["", f"{FENCE}{language}", textwrap.dedent("\n".join(code)).strip("\n"), FENCE]
 
 
 def _indent(line: str) -> int:
@@ -157,7 +168,7 @@ def _indent(line: str) -> int:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Without what doc comments rarely mean: prompts are no quotes, a star is a star."""
+    """Make a parser that leaves alone what doc comments rarely mean, as `>` for quotes."""
     parser = MarkdownIt("commonmark").disable(["blockquote", "html_block", "emphasis", "hr"])
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser

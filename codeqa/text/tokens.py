@@ -1,4 +1,4 @@
-"""Words of code, the forms in which they are written, and a conservative count of model tokens."""
+"""Words of code, the forms in which they are written, and an estimate of model tokens."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import unicodedata
 from functools import lru_cache
 
 CHARACTERS_PER_TOKEN = 3.0
-"""Characters per model token, low on purpose.
-
-A common rule says 4 for English prose; source code, with its punctuation and
-short names, lies nearer to 3, and an estimate that is too high only shortens a text.
-"""
+"""Characters per model token: English prose has about 4, source code nearer to 3. An estimate that
+is too high only shortens a text."""
 
 _WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.UNICODE)
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -24,37 +21,40 @@ _PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
 def well_formed(text: str) -> str:
-    """`text` with `?` for lone surrogates, which no UTF-8 and no database takes."""
+    """Replace lone surrogates, which neither UTF-8 nor a database takes, by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def estimate_tokens(text: str) -> int:
-    """Upper estimate of the model tokens in `text`; no tokenizer is downloaded for it."""
-    wide = sum(1 for character in text if ord(character) > 0x2E7F) if not text.isascii() else 0
-    return int((len(text) - wide) / CHARACTERS_PER_TOKEN) + wide + 1 if text else 0
+    """Return an upper estimate of the model tokens in `text`, without a tokenizer."""
+    if not text:
+        return 0
+    wide = 0
+    if not text.isascii():
+        wide = sum(ord(character) > 0x2E7F for character in text)  # about one token each
+    return int((len(text) - wide) / CHARACTERS_PER_TOKEN) + wide + 1
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The blank-separated words of `text`: a set written as running text."""
+    """Return the set of blank-separated words in `text`."""
     return frozenset(text.split())
 
 
 def words(text: str) -> list[str]:
-    """Whole identifiers and words in `text`, as written, in order."""
+    """Return the identifiers and words of `text`, whole and in order."""
     return _WORD.findall(text)
 
 
 def split_identifier(word: str) -> list[str]:
-    """`getHTTPResponse_v2` → `["get", "http", "response", "v", "2"]`, lower case."""
+    """Split into lower-case parts: `getHTTPResponse_v2` → `get`, `http`, `response`, `v`, `2`."""
     parts = _PART if word.isascii() else _PART_ANY_SCRIPT
     return [part.lower() for part in parts.findall(word)]
 
 
 def search_tokens(text: str) -> list[str]:
-    """Lower-case tokens for full-text search: each identifier's parts, then the whole.
+    """Return lower-case tokens for full-text search: the parts of each identifier, then the whole.
 
-    The whole identifier is kept (underscores removed) beside its parts, so that an exact
-    name outweighs words that merely share a part with it.
+    With the whole, underscores removed, an exact name outweighs words that share only a part.
     """
     tokens: list[str] = []
     for word in words(text):
@@ -66,37 +66,29 @@ def search_tokens(text: str) -> list[str]:
 
 
 def last_word(qualified_name: str) -> str:
-    """What stands behind the last separator: `b` of `a.b`, `a::b` and `a\\b`."""
+    """Return the part after the last separator: `b` of `a.b`, `a::b` and `a\\b`."""
     return _SEPARATOR.split(qualified_name)[-1]
 
 
 @lru_cache(65_536)  # a question compares the names of some classes with thousands of receivers
 def name_key(name: str) -> str:
-    """Key under which spellings of one name meet: `getUser`, `get_user`, `GetUser`."""
+    """Return the key that spellings of one name share: `getUser`, `get_user`, `GetUser`."""
     return unicodedata.normalize("NFKC", name).replace("_", "").replace("-", "").lower()
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """Other forms in which an English word stands in code: `routes`, `routing` → `route`.
+    """Return other forms in which an English word stands in code: `routes`, `routing` → `route`.
 
-    Light on purpose: plural, -ing, -ed and -er of words of five letters or more, and what is
-    called -ation in prose and -ate, -ator, -e or -er in code (`pagination` → `Paginator`); a
-    form that is no word costs nothing, for no unit holds it.
+    These are plurals, -ing, -ed and -er, and -ate, -ator, -e or -er for -ation (`pagination` →
+    `Paginator`). A form that is no word does no harm, as no unit has it.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return ()
-    forms: list[str] = []
-    if word.endswith("ies"):
-        forms += [word[:-3] + "y", word[:-1]]
-    elif word.endswith("ied"):
-        forms.append(word[:-3] + "y")
-    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        forms.append(word[:-2])
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        forms.append(word[:-1])
+    forms = _singulars(word)
     for ending in ("ing", "ed", "er", "ers", "or", "ors"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4 - (ending == "ed"):
-            stem = word[: -len(ending)]
+        stem = word.removesuffix(ending)
+        shortest = 3 if ending == "ed" else 4
+        if stem != word and len(stem) >= shortest:
             forms += [stem, stem + "e"]
             if len(stem) > 3 and stem[-1] == stem[-2]:
                 forms.append(stem[:-1])
@@ -108,25 +100,35 @@ def variants(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for form in forms if len(form) > 2 and form != word))
 
 
-def written_forms(word: str) -> tuple[str, ...]:
-    """What counts as holding `word` where it stands in lower-case text.
+def _singulars(word: str) -> list[str]:
+    if word.endswith("ies"):
+        return [word[:-3] + "y", word[:-1]]
+    if word.endswith("ied"):
+        return [word[:-3] + "y"]
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return [word[:-2]]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return [word[:-1]]
+    return []
 
-    `path_router` also as `pathrouter` and as two words; of forms that hold each other the
-    shortest: `routes` is found with `route`.
+
+def written_forms(word: str) -> tuple[str, ...]:
+    """Return the forms of `word` to look for in lower-case text.
+
+    `path_router` is also `pathrouter` and two words. Of forms that contain each other the
+    shortest is enough: `route` finds `routes`.
     """
-    # Of `_` alone nothing is left, and nothing stands in every text.
     spelled = (word, word.replace("_", ""), word.replace("_", " ").strip(), *variants(word))
-    forms = dict.fromkeys(filter(None, spelled))
+    forms = dict.fromkeys(filter(None, spelled))  # without the empty forms of `_`
     return tuple(f for f in forms if not any(other in f for other in forms if other != f))
 
 
 def stem(word: str) -> str:
-    """What the forms of a word have in common, in European languages: `saving` and `saved` → `sav`,
-    `subdivision` and `subdivides` → `subdivi`. For telling that a word stands somewhere at all."""
+    """Return what the forms of a word share in European languages: `saving`, `saved` → `sav`."""
     bare = _ENDING.sub("", word) if len(word) > 4 else word
     return bare[:-1] if len(bare) > 7 else bare
 
 
 def form_pattern(word: str) -> re.Pattern[str]:
-    """Finds any of `written_forms(word)` in lower-case text, also inside an identifier."""
+    """Compile a pattern that finds any form of `word` in lower-case text, also in identifiers."""
     return re.compile("|".join(map(re.escape, written_forms(word))))

@@ -1,6 +1,6 @@
-"""The text of a unit that is embedded (`code` column) and how it splits again.
+"""The text of a unit that is embedded (column `code`), and how its fields are read back.
 
-Format 1, one header line per field, then the body::
+Format 1 has one header line per field, then the body::
 
     codeqa/1
     path: src/flask/app.py
@@ -14,8 +14,8 @@ Format 1, one header line per field, then the body::
     body:
     …
 
-Multi-line fields state their number of lines, so that the round trip is exact whatever
-the code contains, and an embedding that knows nothing of the format reads plain text.
+Multi-line fields state their number of lines, so that the round trip is exact whatever the code
+contains.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class UnitText:
 
 
 def unit_text(unit: Unit, comment: str = "") -> str:
-    """Serialise `unit`; `comment` is a description that stands before the doc comment."""
+    """Serialise `unit`; the description `comment` goes before its doc comment."""
     return encode(fields_of(unit, comment))
 
 
 def fields_of(unit: Unit, comment: str = "") -> UnitText:
-    """The fields of `unit`, as `decode` gives them back."""
-    doc = "\n".join(part for part in (comment, unit.doc_comment) if part)
+    """Return the fields of `unit`, as `decode` returns them."""
+    doc = "\n".join(filter(None, (comment, unit.doc_comment)))
     return UnitText(unit.path, unit.class_name, unit.name, doc, unit.signature, unit.source_code)
 
 
@@ -63,11 +63,11 @@ def encode(fields: UnitText) -> str:
 
 
 def decode(text: str) -> UnitText:
-    """Inverse of `encode`. Raises ValueError when `text` is not of format 1."""
-    if not (head := _HEAD.match(text)):
+    """Invert `encode`. Raises ValueError when `text` is not of format 1."""
+    head = _HEAD.match(text)
+    if head is None:
         raise ValueError(f"not the text of a unit: it begins {text[:20]!r}")
-    parts = (group.split("\\\\") for group in head.groups())
-    fields = ["\\".join(one.replace("\\n", "\n") for one in part) for part in parts]
+    fields = [_unescaped(value) for value in head.groups()]
     lines = text[head.end() :].split("\n")
     for label in ("doc", "signature"):
         end = 1 + int("".join(lines[:1]).removeprefix(f"{label}: "))
@@ -77,3 +77,8 @@ def decode(text: str) -> UnitText:
         raise ValueError(f"not the text of a unit: {text[:20]!r} … has no body")
     fields.append("\n".join(lines[1:]))
     return UnitText(*fields)
+
+
+def _unescaped(value: str) -> str:
+    parts = value.split("\\\\")  # an escaped backslash
+    return "\\".join(part.replace("\\n", "\n") for part in parts)
