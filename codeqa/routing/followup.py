@@ -1,12 +1,10 @@
-"""A message in its conversation: whether it leaves what that was about, and, where it says too
-little alone, what makes it complete; by words, and by one call of a small model where these doubt.
+"""Whether a message leaves the topic of its conversation, and what completes a follow-up.
 
-What leaves is understood by itself, and there is code that holds far more of it than the code at
-hand. What was tried instead: the cosine of its vector to the topic's, by the shipped table, does
-not tell changes from follow-ups (research/benchmarks/results/topics.md).
+"And who calls it?" finds nothing: what "it" means stands in an earlier turn. The completed question
+is searched for, shown and stored with the turn; the question that is answered stays as typed.
 
-"And who calls it?" finds nothing: what it means stands in an earlier turn. What is made of it is
-only searched for, shown, and kept with the turn; the question that is answered stays as typed.
+Words decide; where they are unsure, a small model is asked once. The cosine of question vectors does
+not tell changes of topic from follow-ups (research/benchmarks/results/topics.md).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,36 +47,32 @@ from codeqa.state.cache import Cache
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import has_tag
 from codeqa.text.tokens import form_pattern, search_tokens, well_formed
-from codeqa.types import NO_USAGE, Exchange, TokenUsage
+from codeqa.types import NO_USAGE, Exchange, TokenUsage, Unit
 
 SEARCHED = 100
-"""Units of each table that are looked at."""
+"""Hits of each table that are compared."""
 READ = 20
-"""The best of them, whose text is read for the words of the message."""
+"""Best hits whose text is read for the words of the message."""
 NEAR = 0.4
-"""The best of the code at hand scores so much of the best anywhere, or a message leaves. Of 29
-changes that are whole questions 26 lie below, of 22 such follow-ups 3 (half `tune` of
-research/evals/intents/topic_pairs.jsonl and others, written for this); most follow-ups are no
-such."""
+"""A message leaves if the code at hand scores less than this share of the best hit. So do 26 of 29
+changes of topic that are whole questions, and 3 of 22 such follow-ups (topic_pairs.jsonl)."""
 DOUBTFUL = 0.6
-"""Up to here words may be wrong, and a model is asked where there is one."""
+"""Below this share words may be wrong, and a model is asked if there is one."""
 CARRIED = 6
-"""Words that are carried into a follow-up at most. Of 26 follow-ups about one repository, written
-for this, the definition asked for was then among the first five hits for 23, alone for 14; mean
-reciprocal rank .68 against .37. Names of what had been found, carried instead, place it lower."""
+"""Most words that are carried into a follow-up. With them the definition was among the first five
+hits for 23 of 26 follow-ups, without for 14; names from earlier hits instead place it lower."""
 ENOUGH_WORDS = 3
-"""A question with as many words of its own, and none that refers elsewhere, is searched for as it
-is, whatever else it was taken for: words of another matter would only dilute it."""
+"""A follow-up with so many words of its own is searched for as it is: others would dilute it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Whether a message leaves the topic, and why it was found to."""
+    """Whether a message leaves the topic, and why."""
 
     to: Literal["", "code", "elsewhere"] = ""
-    """To other code of the repository, or to what no code is about; '' where it stays."""
+    """Other code of the repository, or no code at all; '' where it stays."""
     why: str = ""
-    """For the reader; '' where it stays."""
+    """The reason that the user reads."""
     doubtful: bool = False
     """A model may know better."""
 
@@ -92,30 +87,25 @@ def leaving_by_words(
     context: ContextBlock,
     tables: Tables,
 ) -> Leaving:
-    """What the words of a message say, by one search of the full text: 3 to 4 ms.
+    """Decide by words whether a message leaves the topic: one full-text search, 3 to 4 ms.
 
-    It stays where it needs an earlier turn to be understood, or where there is no code at hand
-    that could mislead. Raises what the tables raise.
+    It stays if it needs an earlier turn to be understood, or if no code at hand could mislead.
     """
     words = query.words
     if not (words and context.chunks):
         return STAYS
     tokens = full_text_query(query)
-    found = tables.best([TextSearch(table, tokens, SEARCHED) for table in UNIT_TABLES])
-    hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit[1])
-    said = "\n".join(part for one in history for part in (one.question, one.answer))
-    known = "\n".join((said, *(unit.path + unit.source_code for unit, _ in hits[:READ])))
-    unknown = _missing(words, known)
+    results = tables.best([TextSearch(table, tokens, SEARCHED) for table in UNIT_TABLES])
+    hits = sorted(chain.from_iterable(results), key=lambda hit: -hit[1])
+    texts = [unit.path + unit.source_code for unit, _ in hits[:READ]]
+    for exchange in history:
+        texts += [exchange.question, exchange.answer]
+    unknown = _missing(words, "\n".join(texts))
     if not stands_alone(message):
         return Leaving(doubtful=2 * len(unknown) >= len(words))
     if 2 * len(unknown) > len(words):
         return Leaving("elsewhere", f"neither code nor conversation has {', '.join(unknown)}", True)
-    shown = (  # not of a class of which there is only a method
-        score
-        for unit, score in hits
-        if any(one.holds(unit.path, unit.start_line, unit.start_line) for one in context.chunks)
-    )
-    at_hand = max(shown, default=0.0)
+    at_hand = next((score for unit, score in hits if _begins_in(unit, context)), 0.0)
     nearness = at_hand / hits[0][1] if hits else 1.0
     if nearness >= NEAR:
         return Leaving(doubtful=nearness < DOUBTFUL)
@@ -124,15 +114,19 @@ def leaving_by_words(
     return Leaving("code", why, True)
 
 
+def _begins_in(unit: Unit, context: ContextBlock) -> bool:
+    line = unit.start_line  # a class of which there is only a method does not count
+    return any(chunk.holds(unit.path, line, line) for chunk in context.chunks)
+
+
 def _missing(words: Sequence[str], text: str) -> list[str]:
-    """Those of `words` that `text` holds in no form."""
+    """Return the words of which `text` has no form."""
     lower = text.lower()
     return [word for word in words if not form_pattern(word).search(lower)]
 
 
 def is_incomplete(query: Query, words: Reading, features: Features) -> bool:
-    """Whether a question, if it is searched for, says too little without the conversation: it
-    refers to something else, or neither names code nor says enough."""
+    """Return whether a question says too little to be searched for without the conversation."""
     if query.traceback or features.off_topic or not features.conversation_length:
         return False
     if features.is_followup and points_back(words):
@@ -142,63 +136,61 @@ def is_incomplete(query: Query, words: Reading, features: Features) -> bool:
 
 
 def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:
-    """`text`, which says too little, with the few words that tell what it is about.
+    """Add to `text` the few words of earlier questions that tell what it is about.
 
-    These are what the last question names as code, else its own words; of a question that is a
-    follow-up itself, those of the one before as well. Where neither has any, the first of
-    `names`, which were found for it.
+    These are the code that the last question names, else its words; where that is a follow-up
+    itself, also those of the question before it. Without any, they are the first of `names`, which
+    are those of earlier hits.
     """
     query = parse_query(text)
     topic: list[str] = []
     for exchange in reversed(history):
         earlier = parse_query(exchange.question)
-        # "And its callers?" says what is asked, but not of what.
+        # "And its callers?" asks for a relation, but does not say of what.
         telling = telling_words(parse_query(without_relations(exchange.question)))
         topic += [_as_code(name) for name in code_names(earlier)] or telling
         if topic and by_words(read(exchange.question), has_history=True).name != "continuation":
             break
-    said = {word for name in (text, query.text) for word in name.lower().split()}
-    new = [name for name in dict.fromkeys(topic or names) if name.strip("`").lower() not in said]
-    return " ".join((text, *new[:CARRIED]))
+    typed = f"{text} {query.text}".lower().split()
+    carried = [one for one in dict.fromkeys(topic or names) if one.strip("`").lower() not in typed]
+    return " ".join([text, *carried[:CARRIED]])
 
 
 def telling_words(query: Query) -> list[str]:
+    """Return the words of a question that do not only ask."""
     return [word for word in query.words if word not in QUESTION_WORDS]
 
 
 def _as_code(name: str) -> str:
-    """`name`, marked as code where it could be any word."""
+    """Return `name`, in backticks where it would be read as a word."""
     return name if code_names(parse_query(name)) else f"`{name}`"
 
 
 def code_names(query: Query) -> list[str]:
-    """What is written as code: dotted names whole, files, other identifiers."""
+    """Return what a question writes as code: whole dotted names, other identifiers, files."""
     inside = {name.rpartition(".")[2] for name in query.qualified}
     single = [name for name in query.names if name not in inside]
-    return list(dict.fromkeys((*query.qualified, *single, *query.files)))
+    return list(dict.fromkeys([*query.qualified, *single, *query.files]))
 
 
-# The one call of a small model about a message: what it is for, whether it leaves the topic, and
-# the message made complete. It is made where words doubt any of the three, and once at most.
-# It raises nothing: whatever becomes of the model, or of what it writes, the words have an answer.
+# The one call of a small model about a message. It raises nothing: without it words decide.
 
 PROMPT_VERSION = 6
-"""Part of the key under which a model's word on an intent is cached: raise it when the
-prompt, or what an intent means, changes."""
+"""Part of the key of a cached intent: raise it with the prompt or the meaning of an intent."""
 CACHE_SECONDS = 1_800.0
 """Lifetime of a cached intent."""
 MODEL_SECONDS = 4.0
-"""Time that a model has: half of what a draft may take, for it comes before them."""
+"""Deadline of the call: half of a draft's, as it comes before drafts."""
 PAUSE_SECONDS = 30.0
-"""A model that said nothing of use is not asked again for so long."""
+"""How long a model is left alone after an answer of no use."""
 MOST_TOKENS = 250
 LONGEST = 400
-"""Characters of a completed question; what is longer is an answer or a rant."""
+"""Characters of a completed question; a longer one is an answer."""
 LAST_QUESTIONS = 3
 QUESTION_CHARACTERS = 300
 ANSWER_CHARACTERS = 800
 NAMES = 6
-"""Earlier turns as a model sees them: enough to tell what "it" is."""
+"""How much of earlier turns the model gets: enough to tell what "it" is."""
 
 _TOPICS: Mapping[str, Leaving] = {
     "SAME": STAYS,
@@ -210,34 +202,33 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a model said of a message; None and '' for what it did not say in a usable form."""
+    """What a model said about a message; None and '' for what it left out or cannot be used."""
 
     intent: Intent | None = None
     leaving: Leaving | None = None
     question: str = ""
     """The message as a question that stands alone."""
     usage: TokenUsage = NO_USAGE
-    """What asking took."""
 
 
 @dataclass(slots=True)
 class SmallCall:
-    """Asks the small model of the moment, and keeps what it said of intents for half an hour."""
+    """Asks the small model about a message, and caches the intent."""
 
     cache: Cache
     connect: Callable[[], Model | None]
-    """None for no model."""
+    """Return the model that is chosen now, None for none."""
     config_dir: Path | None
     seconds: float = MODEL_SECONDS
     _ask_again: float = field(default=0.0, init=False)
 
     def recall(self, user: str, text: str, has_history: bool) -> Intent | None:
-        """What it said lately of the same message."""
-        kept = None
-        with suppress(StorageError):  # a cache costs no answer, whatever lies in it
-            kept = self.cache.get(cache_key(user, text, has_history))
-        found = read_answer(kept or "", text).intent
-        return found and replace(found, source="cache")
+        """Return the cached intent of the same message."""
+        value = None
+        with suppress(StorageError):  # a cache costs no answer
+            value = self.cache.get(cache_key(user, text, has_history))
+        intent = read_answer(value or "", text).intent
+        return replace(intent, source="cache") if intent else None
 
     def ask(
         self,
@@ -248,37 +239,38 @@ class SmallCall:
         names: Sequence[str],
         cancelled: Cancelled = never,
     ) -> Understood:
-        """What the model says of `text` in time, which comes without tag and mode."""
+        """Ask about `text`, a message without tag and mode."""
         if cancelled() or time.monotonic() < self._ask_again:
             return Understood()
-        said, usage = Understood(), NO_USAGE
-        with suppress(CodeQAError):  # a model that is badly set is told where it is to answer
+        answer, usage = Understood(), NO_USAGE
+        with suppress(CodeQAError):  # who answers reports a wrong setting of the model
             model = self.connect()
             if model is None:
-                return said
-            ask = partial(messages_for, text, has_history, history, names, self.config_dir)
+                return answer
+            messages = partial(messages_for, text, has_history, history, names, self.config_dir)
             *_, stage = generate_bounded(
-                "understand", model, ask, MOST_TOKENS, self.seconds, cancelled
+                "understand", model, messages, MOST_TOKENS, self.seconds, cancelled
             )
-            said, usage = read_answer(stage.text, text, history, names), stage.usage
-        if said == Understood() and not cancelled():
+            answer, usage = read_answer(stage.text, text, history, names), stage.usage
+        if answer == Understood() and not cancelled():
             self._ask_again = time.monotonic() + PAUSE_SECONDS
-        if said.intent and said.intent.name == "continuation" and not has_history:
-            said = replace(said, intent=None)
-        if intent := said.intent:
+        intent = answer.intent
+        if intent and intent.name == "continuation" and not has_history:
+            intent = None
+        if intent:
             value = json.dumps({"intent": intent.name, "confidence": intent.confidence})
             with suppress(StorageError):
                 self.cache.set(cache_key(user, text, has_history), value, CACHE_SECONDS)
-        return replace(said, usage=usage)
+        return replace(answer, intent=intent, usage=usage)
 
 
 def cache_prefix(user: str) -> str:
-    """How the keys of all intents begin that are cached for `user`."""
+    """Return the prefix of the keys of all cached intents of `user`."""
     return f"intent:{hashlib.sha256(user.encode()).hexdigest()[:32]}:"
 
 
 def cache_key(user: str, text: str, has_history: bool) -> str:
-    """Key of a cached intent; neither the user nor the text can be read from it."""
+    """Return the key of a cached intent, which reveals neither user nor text."""
     normal = " ".join(well_formed(text).casefold().split())
     parts = json.dumps([user, normal, has_history, PROMPT_VERSION])
     return f"{cache_prefix(user)}{hashlib.sha256(parts.encode()).hexdigest()}"
@@ -291,15 +283,17 @@ def messages_for(
     names: Sequence[str],
     config_dir: Path | None = None,
 ) -> list[Message]:
-    """What the model is sent; no text of the conversation stands in the system message.
+    """Return the request about `text`. No text of the conversation is in its system message.
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    first = "It is the first message of a conversation."
-    earlier = "There are earlier turns." if has_history else first
-    parts = [one.question[:QUESTION_CHARACTERS] for one in history[-LAST_QUESTIONS:]]
+    earlier = "It is the first message of a conversation."
+    if has_history:
+        earlier = "There are earlier turns."
+    parts = []
     if history:
-        parts = ["[EARLIER QUESTIONS]", *parts]
+        parts.append("[EARLIER QUESTIONS]")
+        parts += [turn.question[:QUESTION_CHARACTERS] for turn in history[-LAST_QUESTIONS:]]
         parts += ["[LAST ANSWER]", history[-1].answer[:ANSWER_CHARACTERS]]
     if names:
         parts += ["[NAMES]", ", ".join(names[:NAMES])]
@@ -313,39 +307,41 @@ def messages_for(
 def read_answer(
     written: str, text: str, history: Sequence[Exchange] = (), names: Sequence[str] = ()
 ) -> Understood:
-    """What of a model's JSON can be used; nothing of what is none."""
-    said: Any = None
+    """Read what can be used of the JSON object that a model wrote, text around it aside."""
+    answer: Any = None
     with suppress(ValueError, RecursionError):
-        said, _ = json.JSONDecoder().raw_decode(written[max(0, written.find("{")) :])
-    if not isinstance(said, dict):
+        answer, _ = json.JSONDecoder().raw_decode(written[written.find("{") :])
+    if not isinstance(answer, dict):
         return Understood()
-    name, sure, intent = said.get("intent"), said.get("confidence"), None
-    if name in INTENTS and isinstance(sure, int | float) and 0 <= sure <= 1:
-        intent = Intent(name, round(sure, 2), "model", "a language model was asked")
-    question = usable_question(str(said.get("question") or ""), text, history, names)
-    return Understood(intent, _TOPICS.get(str(said.get("topic")).upper()), question)
+    name, confidence, intent = answer.get("intent"), answer.get("confidence"), None
+    if name in INTENTS and isinstance(confidence, int | float) and 0 <= confidence <= 1:
+        intent = Intent(name, round(confidence, 2), "model", "a language model was asked")
+    question = usable_question(str(answer.get("question") or ""), text, history, names)
+    return Understood(intent, _TOPICS.get(str(answer.get("topic")).upper()), question)
 
 
 def usable_question(
     written: str, text: str, history: Sequence[Exchange] = (), names: Sequence[str] = ()
 ) -> str:
-    """What the model wrote, as a question to search for; '' when it cannot be one.
+    """Return what the model wrote as a question to search for, '' if it cannot be one.
 
-    It is one short line of plain text. It has no tag, mode, filter or `@name` that its user did
-    not type, keeps those, and every name of theirs; and it is about something that was said.
+    It must be a short line of plain text about the conversation, with all names, quotes, filters
+    and `@names` that the user typed, and with no tag, mode, filter or `@name` beyond these.
     """
     line = mask_secrets(written).strip(" \n\"'“”«»")
     if not 3 <= len(line) <= LONGEST or _FORMATTED.search(line) or has_tag(line):
         return ""
-    mode, rest = read_mode(line, "explain")
-    if rest != line or mode != "explain":
+    if read_mode(line, "explain") != ("explain", line):
         return ""
-    typed, made = parse_query(text), parse_query(line)
-    # What restricts a search, or guarantees a place in it.
-    if (typed.pointed, typed.filters) != (made.pointed, made.filters):
+    typed, completed = parse_query(text), parse_query(line)
+    if (typed.pointed, typed.filters) != (completed.pointed, completed.filters):
         return ""
-    if any(name.lower() not in line.lower() for name in (*code_names(typed), *typed.phrases)):
+    if any(name.lower() not in line.lower() for name in [*code_names(typed), *typed.phrases]):
         return ""
-    said = " ".join((text, *names, *(one.question for one in history[-LAST_QUESTIONS:])))
-    known = {token for word in parse_query(said).words for token in search_tokens(word)}
-    return line if known.intersection(t for w in made.words for t in search_tokens(w)) else ""
+    questions = [exchange.question for exchange in history[-LAST_QUESTIONS:]]
+    conversation = parse_query(" ".join([text, *names, *questions]))
+    return line if _tokens(conversation) & _tokens(completed) else ""
+
+
+def _tokens(query: Query) -> set[str]:
+    return {token for word in query.words for token in search_tokens(word)}

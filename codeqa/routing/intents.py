@@ -1,9 +1,8 @@
-"""What a message is for, told by its words: each with what it may mean by the lexicon
-(`lexicon.toml`), whether it is understood by itself, and its intent by a linear model of them.
+"""The intent of a message by its words: what each may mean, and a linear model of them.
 
-The model was fitted to `research/evals/intents/development.txt` by
-`python -m research.training.intents`; to correct it, add messages there and fit it anew. What it is
-right about: research/benchmarks/results/intents.md.
+`lexicon.toml` has the meanings. The model is fitted to research/evals/intents/development.txt by
+`python -m research.training.intents`: to correct it, add messages there and fit it again. How often
+it is right: research/benchmarks/results/intents.md.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _ENDINGS = ("s", "es", "d", "ed", "ing")
 Kinds = frozenset[str]
 NO_KINDS: Kinds = frozenset()
 LONGEST = 1_200
-"""Characters that are looked at of a longer message, two thirds of them from its beginning:
-what is wanted stands before or after what was pasted."""
+"""Characters that are read of a message, two thirds of them from its beginning: a request stands
+before or after pasted text."""
 CODE, NUMBER = "CODE", "NUMBER"
-"""Kinds that no lexicon can list."""
+"""Kinds that the lexicon cannot list."""
 
 _TOKEN = re.compile(
     r"""
@@ -62,59 +61,62 @@ _CONTRACTIONS = {
 }  # fmt: skip
 _TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
 _IS = word_set("it that this what who where how why when there here he she name everything")
-"""Words after which `'s` is "is"; after others it is a genitive."""
+"""Words after which `'s` means "is"; after others it is a genitive."""
 _LEADS_IN = word_set("please actually by the way also and but so just wait now")
-"""Words before the one that a clause begins with in earnest."""
+"""Words that may precede the first word of a clause."""
 _EMPTY = frozenset(
     ("COMMON", "AUX", "PRONOUN", "SUCH", "OPENING", "SOCIAL", "THANKS", "FORM", "DOUBT", "I",
      "ME", "MY", "YOU", "OUR", "WHERE", "WHAT", "NOT", NUMBER)
 )  # fmt: skip
-"""Kinds of words that name nothing by themselves."""
+"""Kinds of words that name nothing."""
 
 _ORDERS = ("show", "list", "explain", "describe", "find", "tell", "give", "write", "fix", "add",
            "compare")  # fmt: skip
 _NO_POINTING = {"CODEBASE", "EVERYDAY", "SOCIAL", "OPINION", "YOU", "LASTING", "PRIVATE"}
-"""Kinds of phrases in which a pronoun is none."""
+"""Kinds of phrases in which a pronoun points to nothing."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """A message read with the lexicon. Places are those of its words and pieces of code."""
+    """The words of a message, pieces of code among them, with their kinds."""
 
     words: list[str] = field(default_factory=list)
     kinds: list[set[str]] = field(default_factory=list)
     clause: list[int] = field(default_factory=list)
-    """Number of the clause that each word stands in; marks part clauses."""
+    """The clause of each word by number; punctuation separates clauses."""
     at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Kind or word → where it stands."""
+    """Word or kind → its positions."""
     lead: list[int] = field(default_factory=list)
-    """How many words of its clause stand before each, without those that lead in."""
+    """How many words of its clause precede each word, without those that lead in."""
     asks: bool = False
-    """Has a question mark."""
+    """It has a question mark."""
 
     def has(self, *names: str) -> bool:
         return any(name in self.at for name in names)
 
-    def near(self, firsts: str | Sequence[str], seconds: str | Sequence[str], within: int) -> bool:
-        """Whether one of `seconds` follows one of `firsts`, words or kinds, by at most `within`
-        words in one clause."""
-        return any(
-            0 < later - early <= within and self.clause[later] == self.clause[early]
-            for first in ((firsts,) if isinstance(firsts, str) else firsts)
-            for early in self.at.get(first, ())
-            for second in ((seconds,) if isinstance(seconds, str) else seconds)
-            for later in self.at.get(second, ())
-        )
+    def positions(self, *names: str) -> list[int]:
+        return [position for name in names for position in self.at.get(name, ())]
+
+    def near(self, first: str, others: str | Sequence[str], within: int) -> bool:
+        """Return whether one of `others` follows `first` in a clause by at most `within` words."""
+        if isinstance(others, str):
+            others = (others,)
+        for early in self.positions(first):
+            for later in self.positions(*others):
+                if 0 < later - early <= within and self.clause[later] == self.clause[early]:
+                    return True
+        return False
 
     def opens(self, *names: str) -> bool:
-        """Whether a clause has one of these as its first word, after words that only lead in."""
-        return any(not self.lead[place] for name in names for place in self.at.get(name, ()))
+        """Return whether a clause begins with one of these, words that lead in aside."""
+        return any(self.lead[position] == 0 for position in self.positions(*names))
 
     def begins(self, *names: str) -> bool:
         return bool(self.kinds) and not self.kinds[0].isdisjoint(names)
 
-    def specific(self, place: int) -> bool:
-        return not self.kinds[place] & _EMPTY
+    def specific(self, position: int) -> bool:
+        """Return whether the word names something."""
+        return not self.kinds[position] & _EMPTY
 
     @property
     def length(self) -> int:
@@ -122,42 +124,39 @@ class Reading:
 
     @property
     def names(self) -> int:
-        """How many words name something: all but those of grammar, of talk and of any code."""
-        return sum(self.specific(place) for place in range(self.length))
+        """Return how many words name something."""
+        return sum(map(self.specific, range(self.length)))
 
 
 def read(text: str) -> Reading:
     """Read `text`; of a long one its beginning and its end."""
-    known = lexicon()
-    text = unicodedata.normalize("NFC", shortened(text))
-    found = Reading()
+    meanings = lexicon()
+    reading = Reading()
     clause = 0
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(unicodedata.normalize("NFC", shortened(text))):
         piece, sort = match.group(), match.lastgroup
         if sort == "mark":
-            found.asks |= any(mark in piece for mark in "?？")
+            reading.asks |= "?" in piece or "？" in piece
             clause += 1
             continue
-        if sort == "code":
-            parts = [(piece, {CODE})]
-        elif sort == "number":
-            parts = [(piece, {NUMBER})]
+        if sort == "word":
+            words = _expanded(piece)
+            reading.kinds += [set(meanings.kinds(word)) for word in words]
         else:
-            parts = [(word, set(known.kinds(word))) for word in _expanded(piece)]
-        for word, kinds in parts:
-            found.words.append(word)
-            found.kinds.append(kinds)
-            found.clause.append(clause)
-    _add_phrases(found, known)
-    _count_leads(found)
-    for place, word in enumerate(found.words):
-        for name in {word, *found.kinds[place]}:
-            found.at[name].append(place)
-    return found
+            words = [piece]
+            reading.kinds.append({CODE if sort == "code" else NUMBER})
+        reading.words += words
+        reading.clause += [clause] * len(words)
+    _add_phrases(reading, meanings)
+    _count_leads(reading)
+    for position, word in enumerate(reading.words):
+        for name in {word, *reading.kinds[position]}:
+            reading.at[name].append(position)
+    return reading
 
 
 def shortened(text: str) -> str:
-    """What is looked at of `text`: all of it, or its beginning and end."""
+    """Return the beginning and the end of a text that is too long."""
     if len(text) <= LONGEST:
         return text
     tail = LONGEST // 3
@@ -165,7 +164,7 @@ def shortened(text: str) -> str:
 
 
 def _expanded(piece: str) -> list[str]:
-    """The words of a piece: contractions are taken apart."""
+    """Return a word in lower case, a contraction as its words."""
     word = piece.lower().replace("’", "'")
     if word in _CONTRACTIONS:
         return _CONTRACTIONS[word].split()
@@ -177,28 +176,29 @@ def _expanded(piece: str) -> list[str]:
     return word.split("'")
 
 
-def _add_phrases(found: Reading, lexicon: Lexicon) -> None:
-    """A phrase gives its kinds to its words; what they are by themselves they stay."""
-    for place, word in enumerate(found.words):
-        for phrase, kinds in lexicon.phrases.get(word, ()):
-            if tuple(found.words[place : place + len(phrase)]) == phrase:
-                for inside in range(place, place + len(phrase)):
-                    found.kinds[inside] |= kinds
+def _add_phrases(reading: Reading, meanings: Lexicon) -> None:
+    """Add the kinds of each phrase to those of its words."""
+    for start, word in enumerate(reading.words):
+        for phrase, kinds in meanings.phrases.get(word, ()):
+            end = start + len(phrase)
+            if tuple(reading.words[start:end]) == phrase:
+                for word_kinds in reading.kinds[start:end]:
+                    word_kinds |= kinds
 
 
-def _count_leads(found: Reading) -> None:
+def _count_leads(reading: Reading) -> None:
     current, before = -1, 0
-    for word, kinds, clause in zip(found.words, found.kinds, found.clause, strict=True):
+    for word, kinds, clause in zip(reading.words, reading.kinds, reading.clause, strict=True):
         if clause != current:
             current, before = clause, 0
-        found.lead.append(before)
+        reading.lead.append(before)
         if before or not (word in _LEADS_IN or kinds & {"SOCIAL", "OPENING", "THANKS"}):
             before += 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """What words, beginnings of words and phrases may mean."""
+    """The kinds of words, of beginnings of words and of phrases."""
 
     words: Mapping[str, Kinds]
     stems: Mapping[str, Kinds]
@@ -206,18 +206,17 @@ class Lexicon:
     """First word → phrases."""
 
     def kinds(self, word: str) -> Kinds:
-        """What `word` alone may be: the kinds of its forms, and of each of its beginnings."""
-        found = NO_KINDS
+        """Return the kinds of the forms of `word` and of its beginnings."""
+        kinds = NO_KINDS
         for form in _forms(word):
-            found |= self.words.get(form, NO_KINDS)
+            kinds |= self.words.get(form, NO_KINDS)
         for length in range(SHORTEST_STEM, len(word) + 1):
-            if stem := self.stems.get(word[:length]):
-                found |= stem
-        return found
+            kinds |= self.stems.get(word[:length], NO_KINDS)
+        return kinds
 
 
 def _forms(word: str) -> Iterator[str]:
-    """`word`, and the words that it may be an English form of: "stopped" of "stop"."""
+    """Yield `word` and the words that it may be an English form of: "stopped" of "stop"."""
     yield word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
@@ -238,102 +237,114 @@ def lexicon() -> Lexicon:
     stems: dict[str, Kinds] = defaultdict(frozenset)
     phrases: dict[tuple[str, ...], Kinds] = defaultdict(frozenset)
     for kind, entries in tomllib.loads(text).items():
-        for entry in filter(None, (" ".join(part.split()) for part in entries.split(","))):
-            if " " in entry:
-                phrases[tuple(entry.split())] |= {kind}
-            elif entry.endswith("*"):
-                stems[entry[:-1]] |= {kind}
+        for entry in filter(None, map(str.split, entries.split(","))):
+            if len(entry) > 1:
+                phrases[tuple(entry)] |= {kind}
+            elif entry[0].endswith("*"):
+                stems[entry[0][:-1]] |= {kind}
             else:
-                words[entry] |= {kind}
-    first = defaultdict(list)
+                words[entry[0]] |= {kind}
+    by_first_word = defaultdict(list)
     for phrase, kinds in phrases.items():
-        first[phrase[0]].append((phrase, kinds))
-    return Lexicon(dict(words), dict(stems), dict(first))
+        by_first_word[phrase[0]].append((phrase, kinds))
+    return Lexicon(dict(words), dict(stems), dict(by_first_word))
 
 
-# What a message says of itself.
+# Whether a message is understood by itself.
 
 
 def wants_something(message: Reading) -> bool:
-    """A question, by its mark or its first word, or an order."""
+    """Return whether it is a question, by its mark or first word, or an order."""
     return message.asks or message.opens("WHERE", "WHAT", "AUX", *_ORDERS)
 
 
 def stands_alone(message: Reading) -> bool:
-    """Whether `message` is a question or an order that needs no earlier turn: it names code or two
-    other things, and points to nothing but those ("how does the pool keep its workers")."""
-    why = message.opens("why") and not message.near("why", "AUX", 1)  # "why a tree, not a list?"
-    named = message.names >= 2 or message.has(CODE)
-    points = points_back(message) or why or message.begins("OPENING")
-    return wants_something(message) and named and not points
+    """Return whether it is a question or an order that needs no earlier turn.
+
+    It then names code or two other things, and points to nothing else.
+    """
+    if not wants_something(message) or points_back(message) or goes_on(message):
+        return False
+    if message.opens("why") and not message.near("why", "AUX", 1):  # "why a tree, not a list?"
+        return False
+    return message.names >= 2 or message.has(CODE)
 
 
 def points_back(message: Reading) -> bool:
-    """Whether a word of it stands for something that only an earlier turn names."""
-    places = (*message.at.get("PRONOUN", ()), *message.at.get("SUCH", ()))
-    return any(_points(message, at) and not _named_before(message, at) for at in places)
+    """Return whether a pronoun of it stands for something that only an earlier turn names."""
+    for position in message.positions("PRONOUN", "SUCH"):
+        if _points(message, position) and not _named_before(message, position):
+            return True
+    return False
 
 
 def goes_on(message: Reading) -> bool:
-    """Whether it begins as what goes on from an earlier turn: "and", "what about"."""
+    """Return whether it begins like "and" or "what about"."""
     return message.begins("OPENING")
 
 
-def _points(message: Reading, place: int) -> bool:
-    """Whether a pronoun is one: no part of a phrase, no "that" which begins a clause."""
-    if message.kinds[place] & _NO_POINTING:
+def _points(message: Reading, position: int) -> bool:
+    """Return whether a pronoun is neither part of a phrase nor a "that" that begins a clause."""
+    if message.kinds[position] & _NO_POINTING:
         return False
-    if message.words[place] != "that" or not 0 < place < message.length - 1:
+    if message.words[position] != "that" or not 0 < position < message.length - 1:
         return True
-    return not (message.specific(place - 1) or "SOFTWARE" in message.kinds[place - 1])
+    return not (message.specific(position - 1) or "SOFTWARE" in message.kinds[position - 1])
 
 
-def _named_before(message: Reading, place: int) -> bool:
-    """Whether what a pronoun stands for may be named in the message itself."""
-    if any(CODE in kinds for kinds in message.kinds[: place + 2]):
+def _named_before(message: Reading, position: int) -> bool:
+    """Return whether the message itself may name what a pronoun stands for."""
+    if any(CODE in kinds for kinds in message.kinds[: position + 2]):
         return True
-    named = [before for before in range(place) if message.specific(before)]
-    if not named:
+    names = list(filter(message.specific, range(position)))
+    if not names:
         return False
-    owned = message.words[place] in ("its", "their")  # "how does the pool keep its workers"
-    earlier = message.clause[named[0]] < message.clause[place]
-    return owned or earlier or (len(named) > 1 and "and" in message.words[named[1] : place])
+    if message.words[position] in ("its", "their"):  # "how does the pool keep its workers"
+        return True
+    if message.clause[names[0]] < message.clause[position]:
+        return True
+    return len(names) > 1 and "and" in message.words[names[1] : position]
 
 
 # Whether it is about the repository.
 
-_OF_THE_WRITER = ("I", "MY", "OUR", "ABOUT_ME")
 _POINTING = word_set("this that these those your")
 _CAPITALISED = re.compile(r"(?<=\w )[A-Z]\w+")
 
 
 def asks_of_code(text: str, message: Reading, tables: Tables) -> bool:
-    """Whether `text`, read as `message`, names a definition of the repository, or asks about things
-    that its code speaks of, and not about its writer: "where do you keep the posts?" where there is
-    a `load_post`. Raises what the tables raise."""
+    """Return whether `text`, read as `message`, is about the code and not about its user.
+
+    It names a definition, or asks about a thing that the code has a word for: "where do you keep
+    the posts?" where there is a `load_post`.
+    """
     words = message.words
-    leads = {"tell", "show", "give", "let"}
-    spoken = any(not place or words[place - 1] not in leads for place in message.at.get("ME", ()))
-    if spoken or message.has(*_OF_THE_WRITER):
+    for position in message.positions("ME"):  # "tell me" is not about the user
+        if position == 0 or words[position - 1] not in ("tell", "show", "give", "let"):
+            return False
+    if message.has("I", "MY", "OUR", "ABOUT_ME"):
         return False
-    pieces = [words[place] for place in message.at.get(CODE, ())]
-    named = [name for piece in pieces for name in re.findall(r"\w{3,}", piece)[-1:]]
-    named += _CAPITALISED.findall(text)
-    if any(unit.name in named for unit in tables.named([name_key(one) for one in named])):
+    names = _CAPITALISED.findall(text)
+    for position in message.positions(CODE):
+        names += re.findall(r"\w{3,}", words[position])[-1:]
+    if any(unit.name in names for unit in tables.named(list(map(name_key, names)))):
         return True
-    things = [word for place, word in enumerate(words) if _is_thing(message, place)]
+    things = [word for position, word in enumerate(words) if _is_thing(message, position)]
     if not (things and wants_something(message)):
         return False
-    tokens = " ".join(form for word in things for form in (word, *variants(word)))
+    tokens = " ".join(" ".join((word, *variants(word))) for word in things)
     return any(tables.best([TextSearch(table, tokens, 1) for table in UNIT_TABLES]))
 
 
-def _is_thing(message: Reading, place: int) -> bool:
-    """Whether a word may be what a code base calls its things: one of software, or unknown."""
-    kinds, before = message.kinds[place], message.words[place - 1] if place else ""
-    watches = "WATCH" in kinds and message.has("YOU")  # "do you set cookies?"
-    other = kinds and ("SOFTWARE" not in kinds or "OTHERS" in kinds)  # "other users"
-    return not (other or watches or before in _POINTING) and len(message.words[place]) > 2
+def _is_thing(message: Reading, position: int) -> bool:
+    """Return whether a word may be what a code base calls its things: of software, or unknown."""
+    kinds, word = message.kinds[position], message.words[position]
+    if kinds and ("SOFTWARE" not in kinds or "OTHERS" in kinds):  # "other users"
+        return False
+    if "WATCH" in kinds and message.has("YOU"):  # "do you set cookies?"
+        return False
+    before = message.words[position - 1] if position else ""
+    return before not in _POINTING and len(word) > 2
 
 
 # Its intent.
@@ -342,22 +353,22 @@ INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 NEED_CODE = ("knowledge_base", "continuation")
 """Intents that are answered from the code."""
 MODEL_BELOW = 0.7
-"""Confidence under which a model is asked (research/benchmarks/results/intents.md says how
-many messages lie below, and how many of them are wrong)."""
+"""Confidence below which a model is asked (research/benchmarks/results/intents.md)."""
 SCALE = 100
-"""A weight is kept as a whole number of hundredths."""
+"""Weights are stored as whole hundredths."""
 NEAR = 4
-"""Words of one clause that lie no further apart make a pair."""
+"""Largest distance of two words of a clause that make a pair."""
 _MOST_NAMES, _MOST_WORDS = 4, 12
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One of INTENTS, and how it was found."""
+    """What a message is for, and what decided that."""
 
     name: str
+    """One of INTENTS."""
     confidence: float
-    """0 to 1: how often a message so classified is one."""
+    """Probability from 0 to 1."""
     source: str
     """`tag`, `user`, `cache`, `heuristics` (words) or `model`."""
     reason: str = ""
@@ -369,26 +380,31 @@ Weights = Mapping[str, npt.NDArray[np.float64]]
 
 
 def by_words(message: Reading, *, has_history: bool, weights: Weights | None = None) -> Intent:
-    """The intent of a message, which comes without tag and mode, by its words alone: no language
-    model, no network, well under a millisecond. `weights` are the shipped ones unless given."""
+    """Classify a message without tag and mode by its words alone, well under a millisecond.
+
+    `weights` are the shipped ones by default.
+    """
     if 3 * sum(map(bool, message.kinds)) < message.length:  # another language, or bare names
         name = "continuation" if has_history else "knowledge_base"
         return Intent(name, 0.5, "heuristics", "few of its words are known")
-    weights = _shipped() if weights is None else weights
+    if weights is None:
+        weights = _shipped()
     telling: dict[str, npt.NDArray[np.float64]] = {}
     total = np.zeros(len(INTENTS))
     for feature, words in features(message, has_history):
-        if (weight := weights.get(feature)) is not None:
-            total += weight
-            if words:
-                telling[words] = telling.get(words, 0) + weight
+        weight = weights.get(feature)
+        if weight is None:
+            continue
+        total += weight
+        if words:
+            telling[words] = telling.get(words, 0) + weight
     if not has_history:
         total[INTENTS.index("continuation")] = -np.inf
     chances = np.exp(total - total.max())
     chances /= chances.sum()
-    # A needless search costs less than leaving out one that was wanted.
-    if chances[INTENTS.index("general")] < MODEL_BELOW:
-        chances[INTENTS.index("general")] = 0
+    general = INTENTS.index("general")
+    if chances[general] < MODEL_BELOW:  # a needless search costs less than a missing one
+        chances[general] = 0
     best, second = np.argsort(-chances)[:2]
     most = sorted(telling, key=lambda words: telling[words][second] - telling[words][best])[:3]
     quoted = ", ".join(f"“{words}”" for words in most)
@@ -397,7 +413,7 @@ def by_words(message: Reading, *, has_history: bool, weights: Weights | None = N
 
 
 def features(message: Reading, has_history: bool) -> Iterator[tuple[str, str]]:
-    """What the linear model sees of a message, each once, with the words that it is of."""
+    """Yield each feature of the linear model once, with the words that it comes from."""
     seen = set[str]()
     history = "later" if has_history else "first"
     for feature, words in _features(message):
@@ -414,25 +430,34 @@ def _features(message: Reading) -> Iterator[tuple[str, str]]:
     yield f"length {min(message.length, _MOST_WORDS) // 2}", ""
     yield f"asks {message.asks}", ""
     senses = [
-        {*kinds, "NAMES"} if message.specific(place) else kinds
-        for place, kinds in enumerate(message.kinds)
+        sorted(kinds | {"NAMES"} if message.specific(position) else kinds)
+        for position, kinds in enumerate(message.kinds)
     ]
-    for place, kinds in enumerate(senses):
-        word = message.words[place]
-        named = [] if NUMBER in kinds else [word]
-        for sense in (*named, *sorted(kinds)):
-            yield sense, word
-            if not message.lead[place]:
-                yield f"^{sense}", word
-        for kind in sorted(kinds):
-            if not place:
+    for position, word in enumerate(message.words):
+        kinds = senses[position]
+        names = kinds if NUMBER in kinds else [word, *kinds]
+        later_senses = list(_later_senses(message, senses, position))
+        for name in names:
+            yield name, word
+            if message.lead[position] == 0:
+                yield f"^{name}", word
+        for kind in kinds:
+            if position == 0:
                 yield f"^^{kind}", word
-            if place == message.length - 1:
+            if position == message.length - 1:
                 yield f"{kind}$", word
-            for later in range(place + 1, min(place + 1 + NEAR, message.length)):
-                if message.clause[later] == message.clause[place]:
-                    for other in sorted(senses[later]):
-                        yield f"{kind}..{other}", f"{word} … {message.words[later]}"
+            for later, other in later_senses:
+                yield f"{kind}..{other}", f"{word} … {later}"
+
+
+def _later_senses(
+    message: Reading, senses: Sequence[list[str]], position: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the next words of the clause with each of their senses."""
+    for later in range(position + 1, min(position + 1 + NEAR, message.length)):
+        if message.clause[later] == message.clause[position]:
+            for sense in senses[later]:
+                yield message.words[later], sense
 
 
 @cache
@@ -440,6 +465,6 @@ def _shipped() -> Weights:
     return as_arrays(json.loads(files(__package__).joinpath("intents.json").read_text("utf-8")))
 
 
-def as_arrays(kept: Mapping[str, list[int]]) -> Weights:
-    """Weights as they are kept, as numbers to sum up."""
-    return {name: np.array(row) / SCALE for name, row in kept.items()}
+def as_arrays(hundredths: Mapping[str, list[int]]) -> Weights:
+    """Convert stored weights to numbers that can be summed."""
+    return {name: np.array(row) / SCALE for name, row in hundredths.items()}

@@ -1,4 +1,4 @@
-"""What is wanted of an answer: explained, located, reviewed, planned or changed."""
+"""The commands before a question: modes such as `/locate`, and `/files` and `/all`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codeqa.types import MODES
 DEFAULT_MODE = MODES[0]
 
 ISSUE = "issue"
-"""`/issue` has what follows reviewed as an issue; it has no prompt among those."""
+"""The command `/issue` has the text after it reviewed; it has no prompt `mode_issue`."""
 
 _COMMAND = re.compile(rf"/({'|'.join((*MODES, ISSUE))})(?!\S)\s*", re.IGNORECASE)
 
@@ -19,29 +19,26 @@ _WHOLE = re.compile(
     r"/(files|all)(?:(?<=all)\s+((?=\S*(?:\*|/(?:\s|$)|/\S*\.\w))[^\s/:@][^\s:@]*))?(?!\S)\s*",
     re.IGNORECASE,
 )
-"""`/files` or `/all`, alone or behind a mode, and the mask that may stand behind `/all`."""
+"""`/files` or `/all`, perhaps after a mode; `/all` perhaps with a mask."""
 
 
-def read_mode(question: str, given: str = "") -> tuple[str, str]:
-    """The mode of `question`, and the question without a leading `/mode`.
+def read_mode(question: str, default: str = "") -> tuple[str, str]:
+    """Return the mode of `question`, and the question without `/mode`, `/files` and `/all`.
 
-    A `/mode` in front decides, then `given`; words never do, as they tell another in half of the
-    cases. `/files` and `/all` are left out, any other `/word` is part of the question. Raises
-    UsageError when `given` is no mode.
+    Any other `/word` is part of the question. Raises UsageError when `default` is no mode.
     """
     _, _, question = read_whole(question)
     command = _COMMAND.match(question)
     if command:
         return command[1].lower(), question[command.end() :].strip()
-    if given and given not in MODES:
-        raise UsageError(f"There is no mode {given[:40]!r}.", f"Known: {', '.join(MODES)}.")
-    return given or DEFAULT_MODE, question
+    if default and default not in MODES:
+        raise UsageError(f"There is no mode {default[:40]!r}.", f"Known: {', '.join(MODES)}.")
+    return default or DEFAULT_MODE, question
 
 
 def read_whole(question: str) -> tuple[str, str, str]:
-    """What `question` asks for in whole files (`files`, `all` or ''), their mask (`src/*.py`, ''
-    for none), and the question without either."""
-    found = _WHOLE.match(question)
-    if found is None:
+    """Return `files`, `all` or '', the mask of the files (`src/*.py`) or '', and the question."""
+    match = _WHOLE.match(question)
+    if match is None:
         return "", "", question
-    return found[2].lower(), found[3] or "", found[1] + question[found.end() :]
+    return match[2].lower(), match[3] or "", match[1] + question[match.end() :]

@@ -1,8 +1,8 @@
-"""What a message says to the app about its writer, found by rules, in English.
+"""What users tell the app about themselves in a message, found by rules for English.
 
-A fact is a name, how the writer wants to be answered, or what they ask to have remembered. Its key
-is its kind (`name`), or a kind and which one of several (`fact-1f0c9a`). Values are one short line
-each: they go to a model beside the rules, and must not look like any.
+A fact is the user's name, how they want to be answered, or what they ask to remember. Its key is
+its kind (`name`), or kind and digest (`fact-1f0c9a`) where a user may have several. A value is one
+short line, which goes to a model and must not look like an instruction.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from codeqa.routing.intents import CODE, Reading, lexicon, read
 from codeqa.text.tokens import well_formed, word_set
 
 TEXT_CHARACTERS = 4_000
-"""Only so much of a message is read: nobody introduces themselves at greater length."""
+"""Characters of a message that are read for facts."""
 SENTENCE_CHARACTERS = 300
 VALUE_CHARACTERS = 200
 PROFILE_LINES = 40
-"""Lines that a model is told of; what was learnt first goes first."""
+"""Most lines of a profile that a model gets, the latest ones."""
 PREFERENCES = ("language", "verbosity", "format")
-"""Kinds that are lasting wishes: they go with every answer of a model."""
+"""Kinds that are wishes as to all answers."""
 SEVERAL = ("format", "fact")
-"""Kinds of which a user may have told more than one."""
+"""Kinds of which a user may have several."""
 CONFIRMATIONS = {
     "conversation": "delete this conversation for good",
     "profile": "delete my profile for good",
     "everything": "delete everything for good",
 }
-"""What is to be sent, exactly, before something is deleted."""
+"""Scope → the exact message that confirms its deletion."""
 
 _UNSAFE = re.compile(r"[<>\[\]{}|`=\\]+")
-"""What fences, roles and the parts of a message are written with; no fact needs it."""
+"""Markup of fences, roles and parts of a message."""
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 _QUOTED = re.compile(r"(?s:(?:```|~~~).*?(?:```|~~~|\Z))|(?m:^\s*(?:>|\||#|//|\$ |at |File \").*$)")
@@ -56,16 +56,16 @@ _NAMED = (
     (re.compile(rf"(?i)(?:^|[\s,;.:–-])my (?:\w+ )?name ?(?:is|'s):? {_NAME}"), 3),
     (re.compile(rf"(?i)^call me {_NAME}"), 1),
 )
-"""How a name is told, and how many words it may have where one begins with a small letter."""
+"""Sentences with a name, and how many words it may have where one begins with a small letter."""
 _PARTICLES = word_set("van von de der den del della di da la le al el bin ibn ben ter dos")
 _REMEMBER = re.compile(
     r"(?:remember|note|keep in mind|don't forget|for the record|fyi|make a note)\b"
     r"[\s,:]*(?:that\b)?[\s,]*",
     re.IGNORECASE,
 )
-"""At the beginning of a sentence: what follows is to be kept."""
+"""Begins a sentence that is to be remembered."""
 _FAVOURITE = re.compile(r"my favou?rite \w[\w '-]{0,30} (?:is|are) \S", re.IGNORECASE)
-"""At the beginning of a sentence: a plain fact about its writer."""
+"""Begins a sentence that is a fact."""
 _ASKED = re.compile(
     r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?(?:"
     r"(?:name|language|preferences|role|team)(?: is| are| again)?\W*$|favou?rite |preferred )|"
@@ -77,22 +77,22 @@ _ASKED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PersonalReading:
-    """What a message says to the app about its writer, worked out once."""
+    """What a message says about its user."""
 
     facts: Mapping[str, str]
-    """Facts that its writer states of themselves, by their key."""
+    """Key → fact."""
     asks: bool
-    """It asks for what its writer told of themselves."""
+    """It asks for what the user said about themselves."""
     keep_nothing: bool
-    """Its writer does not want it to be kept."""
+    """The user does not want it to be stored."""
     wished: str
-    """The scope that it asks to delete, which must be confirmed; '' for none."""
+    """The scope that it asks to delete, which takes a confirmation; '' for none."""
     confirmed: str
-    """The scope that it confirms to delete, in the exact words; '' for none."""
+    """The scope whose deletion it confirms; '' for none."""
 
 
 def read_personal(text: str) -> PersonalReading:
-    """Read `text`, which comes without tag and mode."""
+    """Read `text`, a message without tag and mode."""
     keep_nothing = not_kept(text)
     facts = {} if keep_nothing else detect_facts(text)
     asks = _ASKED.search(_plain(text[:SENTENCE_CHARACTERS])) is not None
@@ -100,127 +100,140 @@ def read_personal(text: str) -> PersonalReading:
 
 
 def detect_facts(text: str) -> dict[str, str]:
-    """Facts that the writer of `text` states of themselves, by their key; later ones count. None of
-    a question: "my name is mangled in the log, why?" is about the code."""
-    found: dict[str, str] = {}
+    """Return the facts in `text` by key; of one key the last. Questions state none."""
+    facts: dict[str, str] = {}
     masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
     for part in _ENDS.split(_QUOTED.sub("\n", masked)):
         sentence = _plain(part)
         if len(sentence) > SENTENCE_CHARACTERS or sentence.rstrip(" )\"'").endswith("?"):
             continue
-        introduced = _REMEMBER.match(sentence)
-        statement = sentence[introduced.end() :] if introduced else sentence
-        said = read(statement)
-        if introduced and not said.begins("I", "ME", "MY", "OUR"):
-            continue  # "remember the parser?" asks for no keeping
-        kind, name = _wish_in(said, lasting=bool(introduced)), _name_in(statement)
-        if (introduced or _FAVOURITE.match(statement)) and not (kind or name):
+        introduction = _REMEMBER.match(sentence)
+        statement = sentence[introduction.end() :] if introduction else sentence
+        reading = read(statement)
+        if introduction and not reading.begins("I", "ME", "MY", "OUR"):
+            continue  # "remember the parser?"
+        kind, name = _wish_in(reading, lasting=bool(introduction)), _name_in(statement)
+        if not (kind or name) and (introduction or _FAVOURITE.match(statement)):
             kind = "fact"
-        for fact, value in (("name", name), (kind, statement if kind else "")):
-            if clean := clean_value(value):
-                digest = hashlib.blake2b(clean.lower().encode(), digest_size=3).hexdigest()
-                found[f"{fact}-{digest}" if fact in SEVERAL else fact] = clean
-    return found
+        if name := clean_value(name):
+            facts["name"] = name
+        value = clean_value(statement)
+        if kind and value:
+            digest = hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()
+            facts[f"{kind}-{digest}" if kind in SEVERAL else kind] = value
+    return facts
 
 
 def not_kept(text: str) -> bool:
-    """Whether the writer of `text` does not want something to be kept, seen or sent."""
-    said = read(text)
-    if said.has(CODE, "CODEBASE", "mind") or said.opens("WHERE", "WHAT"):
+    """Return whether the user does not want something to be stored, seen or sent."""
+    reading = read(text)
+    if reading.has(CODE, "CODEBASE", "mind") or reading.opens("WHERE", "WHAT"):
         return False
-    if said.near("I", "know", 3) or (said.asks and not said.has("YOU", "please")):
+    if reading.near("I", "know", 3) or (reading.asks and not reading.has("YOU", "please")):
         return False
-    stops = said.near("stop", ("STORE", "WATCH"), 1)
-    to_others = said.near("NOT", "SEND", 2) and said.has("OTHERS")
-    return stops or to_others or said.near("NOT", ("STORE", "REMEMBER", "WATCH"), 6)
+    if reading.near("stop", ("STORE", "WATCH"), 1):
+        return True
+    if reading.near("NOT", "SEND", 2) and reading.has("OTHERS"):
+        return True
+    return reading.near("NOT", ("STORE", "REMEMBER", "WATCH"), 6)
 
 
 def _plain(sentence: str) -> str:
-    """`sentence` as one line without its greeting, with straight apostrophes and composed
-    letters."""
+    """Return a sentence on one line without its greeting, NFC, with straight apostrophes."""
     line = unicodedata.normalize("NFC", " ".join(sentence.split())).translate(_APOSTROPHES)
-    found = _INTRODUCTION.match(line)
-    return line[found.end() :] if found else line
+    greeting = _INTRODUCTION.match(line)
+    return line[greeting.end() :] if greeting else line
 
 
-def _wish_in(said: Reading, *, lasting: bool) -> str:
-    """What kind of wish as to all answers a sentence states, '' for none.
+def _wish_in(reading: Reading, *, lasting: bool) -> str:
+    """Return the kind of wish as to all answers in a sentence, '' for none.
 
-    For one answer alone a wish is no fact: it is to be remembered (`lasting`), to hold always,
-    or what somebody says that they prefer.
+    A wish for one answer is none: it must be to be remembered (`lasting`), be for always, or be a
+    preference.
     """
-    kind = "verbosity" if said.has("SHORT", "LONG") else "format"
-    kind = "language" if said.has("LANGUAGE") else kind
-    lasting = lasting or said.has("LASTING", "always", "never")
-    leads_in = {"please", "do", "always", "need", "to"}
-    words = zip(said.words, said.kinds, strict=True)
-    in_earnest = (
-        kinds for word, kinds in words if not (kinds & {"LASTING", "NOT"} or word in leads_in)
-    )
-    first = next(in_earnest, set[str]())
-    prefers, of_answers = said.has("PREFER"), said.has("REPLY")
-    to_the_app = kind != "format" or of_answers or said.has("ME", "I", "MY", "YOU")
-    if ("ANSWER" in first and to_the_app) or ("I" in first and prefers):
-        return kind if lasting or (of_answers and prefers and kind != "format") else ""
-    return ""
+    kind = "format"
+    if reading.has("LANGUAGE"):
+        kind = "language"
+    elif reading.has("SHORT", "LONG"):
+        kind = "verbosity"
+    prefers, of_answers = reading.has("PREFER"), reading.has("REPLY")
+    to_the_app = kind != "format" or of_answers or reading.has("ME", "I", "MY", "YOU")
+    first = _first_kinds(reading)
+    if not ("ANSWER" in first and to_the_app) and not ("I" in first and prefers):
+        return ""
+    if lasting or reading.has("LASTING", "always", "never"):
+        return kind
+    return kind if of_answers and prefers and kind != "format" else ""
+
+
+def _first_kinds(reading: Reading) -> set[str]:
+    """Return the kinds of the first word that does not only lead in."""
+    for word, kinds in zip(reading.words, reading.kinds, strict=True):
+        if word not in ("please", "do", "always", "need", "to") and not kinds & {"LASTING", "NOT"}:
+            return kinds
+    return set()
 
 
 def _name_in(sentence: str) -> str:
     for pattern, most_small in _NAMED:
-        if found := pattern.search(sentence):
-            parts = found["name"].split()
+        if match := pattern.search(sentence):
+            parts = match["name"].split()
             small = {part for part in parts if part[0].islower()} - _PARTICLES
-            of_things = any(
-                "NO_NAME" in lexicon().kinds(part.lower()) for part in (parts[0], *small)
-            )
-            if not (of_things or (small and len(parts) > most_small)):
-                return found["name"]
+            if len(parts) > most_small and small:
+                continue
+            if not any("NO_NAME" in lexicon().kinds(part.lower()) for part in (parts[0], *small)):
+                return match["name"]
     return ""
 
 
 def confirmed_scope(text: str) -> str:
-    """What `text`, whole and word by word, confirms to delete: a scope, or '' for none."""
-    said = " ".join(text.split()).strip(" `'\"“”.!").lower()
-    return next((scope for scope in CONFIRMATIONS if said == CONFIRMATIONS[scope]), "")
+    """Return the scope whose deletion `text` confirms word by word, '' for none."""
+    words = " ".join(text.split()).strip(" `'\"“”.!").lower()
+    return next((scope for scope in CONFIRMATIONS if words == CONFIRMATIONS[scope]), "")
 
 
 def wished_scope(text: str) -> str:
-    """What `text` asks to delete, '' when it asks for none; it must be confirmed."""
-    said = read(text)
-    # A question about deleting is answered by the report; it is not the wish to.
-    asks = said.opens("WHAT", "WHERE") or (said.opens("AUX") and not said.near("AUX", "YOU", 1))
-    if asks or not said.has("DELETE"):
+    """Return the scope that `text` asks to delete, '' for none."""
+    reading = read(text)
+    # A question about deleting is no wish: the privacy report answers it.
+    if reading.opens("WHAT", "WHERE") or not reading.has("DELETE"):
         return ""
-    mine = ("DATA", "chats", "conversations", "messages", "questions", "history", "account")
-    if said.has("all", "everything") or said.near("MY", mine, 2):
-        only_profile = said.has("profile") and not said.has("everything")
-        return "profile" if only_profile else "everything"
-    told = said.near("MY", ("name", "language", "preferences", "facts"), 1)
-    if told or said.has("profile", "ABOUT_ME", "ME"):
+    if reading.opens("AUX") and not reading.near("AUX", "YOU", 1):
+        return ""
+    stored = ("DATA", "chats", "conversations", "messages", "questions", "history", "account")
+    if reading.has("all", "everything") or reading.near("MY", stored, 2):
+        if reading.has("profile") and not reading.has("everything"):
+            return "profile"
+        return "everything"
+    if reading.has("profile", "ABOUT_ME", "ME"):
         return "profile"
-    return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
+    if reading.near("MY", ("name", "language", "preferences", "facts"), 1):
+        return "profile"
+    return "conversation" if reading.has("TALK", "SUCH", "PRONOUN") else ""
 
 
 def kind_of_fact(key: str) -> str:
-    """The kind of a key: `fact-1f0c9a` is `fact`."""
+    """Return the kind of a key: `fact` of `fact-1f0c9a`."""
     return key.partition("-")[0]
 
 
 def preferences(profile: Mapping[str, str]) -> dict[str, str]:
-    """Those that are lasting wishes."""
+    """Return the facts that are wishes as to all answers."""
     return {key: value for key, value in profile.items() if kind_of_fact(key) in PREFERENCES}
 
 
 def profile_text(profile: Mapping[str, str]) -> str:
-    """The profile as `key: value` lines; the values are cleaned once more."""
-    clean = [(clean_value(kind_of_fact(key)), clean_value(value)) for key, value in profile.items()]
-    lines = [f"{kind}: {value}" for kind, value in clean if value]
+    """Return the profile as lines `kind: value`, cleaned again, as the stored one may be older."""
+    lines = []
+    for key, fact in profile.items():
+        if value := clean_value(fact):
+            lines.append(f"{clean_value(kind_of_fact(key))}: {value}")
     return "\n".join(lines[-PROFILE_LINES:])
 
 
 def clean_value(value: str) -> str:
-    """`value` as one line without marks that mean something to a model; secrets are masked."""
+    """Return `value` as one line without markup, hidden characters and secrets."""
     masked = mask_secrets(well_formed(value[: 4 * VALUE_CHARACTERS]))
-    shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in masked)
-    line = " ".join(_UNSAFE.sub(" ", shown).split()).strip(" ,;:.!-–\"'")
+    visible = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in masked)
+    line = " ".join(_UNSAFE.sub(" ", visible).split()).strip(" ,;:.!-–\"'")
     return line[:VALUE_CHARACTERS].rstrip()

@@ -1,8 +1,7 @@
-"""What is done for a message: its features, which are plain facts, and a table of rules over them.
+"""What is done for a message: its features, and a table of rules over them.
 
-Whatever answers wrongly in kind is corrected here and not in a prompt. The groups of rules are
-gone through in order, and in each the first that fits decides; a group of which none fits decides
-nothing. Rules see the intent as the first group settled it. docs/policy.md says them in words.
+In each group of rules the first that fits decides. Later groups see the intent as the first group
+settled it. If a message is treated wrongly, correct a rule and not a prompt (docs/policy.md).
 """
 
 from __future__ import annotations
@@ -20,25 +19,24 @@ from codeqa.text.tokens import word_set
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The nine features of the requirements, and ours after them."""
+    """Facts about a message that the rules look at."""
 
     is_greeting: bool = False
-    """It greets, thanks or takes its leave, and nothing else."""
+    """It greets, thanks or says goodbye, and nothing else."""
     references_profile: bool = False
-    """It refers to the person: "given my experience"."""
+    """It refers to the user: "given my experience"."""
     privacy_signal: bool = False
-    """Something in it is about what is stored, or is not to be."""
+    """It is about what is stored, or about something not to be stored."""
     is_followup: bool = False
-    """It cannot be understood without an earlier turn, there is one, and it stays with that."""
+    """It cannot be understood without an earlier turn, and stays with the topic of that."""
     is_profile_statement: bool = False
-    """It clearly states a fact about its writer."""
+    """It states a fact about the user."""
     is_profile_question: bool = False
     """It asks for such a fact."""
     has_profile_data: bool = False
     profile_name: str = ""
     conversation_length: int = 0
-    """Messages before this one, questions and answers."""
-
+    """Earlier messages, questions and answers."""
     tagged: bool = False
     """It asks for code: `@codebase`, `@name`, `/files` or `/all`."""
     has_context: bool = False
@@ -46,145 +44,135 @@ class Features:
     code_signal: bool = False
     """It names code, or asks where or how."""
     off_topic: bool = False
-    """It leaves what the conversation was about, says the topic gate."""
+    """It leaves the topic of the conversation."""
     has_preferences: bool = False
-    """There are lasting wishes as to the answers, or it states one."""
+    """There are wishes as to all answers, or it states one."""
     asks: bool = False
-    """It asks something, or asks for something."""
+    """It is a question or an order."""
     about_answer: bool = False
-    """It is about the last answer, its form or a part of it, and takes no other code."""
+    """It is about the last answer, its form or a part of it, and needs no other code."""
     asks_exactly: bool = False
-    """It asks, as a whole, for what the index or git holds exactly: callers, routes, tests, …"""
+    """It asks for what the index or git can count: callers, routes, tests, …"""
 
     def leaving(self, to: str) -> Features:
-        """Of a message that leaves the topic, for other `code` or elsewhere."""
+        """Return the features of a message that leaves the topic for other `code` or elsewhere."""
         return replace(self, is_followup=False, off_topic=True, code_signal=to == "code")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What is done for a message; everything that no rule decides stays undone."""
+    """What is done for a message; what no rule switches on stays off."""
 
     intent: str
     """What the message is treated as, which may differ from how it was classified."""
     use_curated_history: bool = False
-    """Tell the last turns and those that resemble the question."""
+    """Send the last turns and those that resemble the question."""
     inject_rag: bool = False
-    """Search the code for this question, and past answers of other conversations."""
+    """Search the code, and past answers of other conversations."""
     inject_qa_history: bool = False
-    """Past answers of the same conversation."""
+    """Search past answers of the same conversation."""
     inject_profile: bool = False
-    """What is known of the user, as `key: value` lines."""
+    """Send the profile, as `key: value` lines."""
     privacy_mode: bool = False
     """The message is about what is stored; goes with `inject_profile`."""
     use_cached_context: bool = False
     """Go on from the code that the conversation already has."""
     answer_exactly: bool = False
-    """Answer from the tables and git, counted; no model is asked, but at *deep* and where the
-    message asks more than that: then it is told what was counted."""
+    """Count in the tables and git. A model gets the counts only at *deep* and for wider questions;
+    otherwise none is asked."""
     suggest_codebase: bool = False
     """Suggest asking again with `@codebase`."""
     searched_automatically: bool = False
-    """`inject_rag` though nobody asked for a search: the reader is told."""
+    """Say that `inject_rag` was not asked for."""
     save_profile: bool = False
-    """The message states a fact about its writer, which is kept."""
+    """Store the fact that the message states about the user."""
     reply: str = ""
-    """What the app itself answers: `privacy` always, `greeting` and `profile` only where no
-    language model is used."""
+    """What the app itself answers: `privacy` always, `greeting` and `profile` without a model."""
     rules: tuple[str, ...] = ()
     """Names of the rules that decided, in order."""
 
 
-class PolicyRule(NamedTuple):
+class Rule(NamedTuple):
     group: str
     name: str
     fits: Callable[[Features, str, bool], bool]
-    """Given the features, the intent as decided so far, and whether retrieval is `auto`."""
+    """Takes the features, the intent as decided so far, and whether retrieval is `auto`."""
     change: Mapping[str, Any]
 
 
 RULES = (
     # A tag decides before anything else.
-    PolicyRule("intent", "tagged",
-        lambda seen, intent, auto: seen.tagged, {"intent": "knowledge_base"}),
-    PolicyRule("intent", "not-to-be-kept",
-        lambda seen, intent, auto: intent == "profile" and seen.privacy_signal,
-        {"intent": "privacy"}),
-    PolicyRule("intent", "question-beside-a-fact",
-        lambda seen, intent, auto: intent == "profile" and not seen.is_profile_question
-        and seen.asks and seen.code_signal, {"intent": "knowledge_base"}),
+    Rule("intent", "tagged", lambda f, intent, auto: f.tagged, {"intent": "knowledge_base"}),
+    Rule("intent", "not-to-be-kept",
+        lambda f, intent, auto: intent == "profile" and f.privacy_signal, {"intent": "privacy"}),
+    Rule("intent", "question-beside-a-fact",
+        lambda f, intent, auto: intent == "profile" and not f.is_profile_question and f.asks
+        and f.code_signal, {"intent": "knowledge_base"}),
     # What is off topic is general, unless it is about other code.
-    PolicyRule("intent", "new-topic-in-the-code",
-        lambda seen, intent, auto: seen.code_signal and _starts_anew(seen, intent),
+    Rule("intent", "new-topic-in-the-code",
+        lambda f, intent, auto: f.code_signal and _starts_anew(f, intent),
         {"intent": "knowledge_base"}),
-    PolicyRule("intent", "new-topic",
-        lambda seen, intent, auto: _starts_anew(seen, intent), {"intent": "general"}),
-    PolicyRule("code", "search-as-tagged",
-        lambda seen, intent, auto: seen.tagged, {"inject_rag": True}),
-    PolicyRule("code", "search-automatically",
-        lambda seen, intent, auto: auto and (_about_code(seen, intent) or _asks_more(seen, intent)),
+    Rule("intent", "new-topic",
+        lambda f, intent, auto: _starts_anew(f, intent), {"intent": "general"}),
+    Rule("code", "search-as-tagged", lambda f, intent, auto: f.tagged, {"inject_rag": True}),
+    Rule("code", "search-automatically",
+        lambda f, intent, auto: auto and (_about_code(f, intent) or _asks_more(f, intent)),
         {"inject_rag": True, "searched_automatically": True}),
     # Never the code of an earlier topic.
-    PolicyRule("code", "the-code-at-hand",
-        lambda seen, intent, auto: intent in NEED_CODE and seen.has_context and not seen.off_topic,
+    Rule("code", "the-code-at-hand",
+        lambda f, intent, auto: intent in NEED_CODE and f.has_context and not f.off_topic,
         {"use_cached_context": True}),
-    PolicyRule("code", "no-code-at-hand",
-        lambda seen, intent, auto: _about_code(seen, intent)
-        or (intent == "general" and seen.off_topic), {"suggest_codebase": True}),
-    PolicyRule("answer", "counted-in-the-index",
-        lambda seen, intent, auto: seen.asks_exactly and intent in NEED_CODE,
-        {"answer_exactly": True}),
-    PolicyRule("earlier", "conversation-so-far",
-        lambda seen, intent, auto: intent == "continuation"
-        or (intent == "knowledge_base" and seen.is_followup),
+    Rule("code", "no-code-at-hand",
+        lambda f, intent, auto: _about_code(f, intent) or (intent == "general" and f.off_topic),
+        {"suggest_codebase": True}),
+    Rule("answer", "counted-in-the-index",
+        lambda f, intent, auto: f.asks_exactly and intent in NEED_CODE, {"answer_exactly": True}),
+    Rule("earlier", "conversation-so-far",
+        lambda f, intent, auto: intent == "continuation"
+        or (intent == "knowledge_base" and f.is_followup),
         {"use_curated_history": True, "inject_qa_history": True}),
-    PolicyRule("earlier", "history",
-        lambda seen, intent, auto: intent == "knowledge_base", {"use_curated_history": True}),
-    PolicyRule("facts", "keep-a-fact",
-        lambda seen, intent, auto: seen.is_profile_statement and intent != "privacy"
-        and not seen.privacy_signal, {"save_profile": True}),
-    PolicyRule("profile", "all-that-is-stored",
-        lambda seen, intent, auto: intent == "privacy",
+    Rule("earlier", "history",
+        lambda f, intent, auto: intent == "knowledge_base", {"use_curated_history": True}),
+    Rule("facts", "keep-a-fact",
+        lambda f, intent, auto: f.is_profile_statement and intent != "privacy"
+        and not f.privacy_signal, {"save_profile": True}),
+    Rule("profile", "all-that-is-stored",
+        lambda f, intent, auto: intent == "privacy",
         {"privacy_mode": True, "inject_profile": True}),
-    PolicyRule("profile", "question-about-oneself",
-        lambda seen, intent, auto: intent == "profile"
-        and (seen.is_profile_question or not seen.is_profile_statement), {"inject_profile": True}),
-    PolicyRule("profile", "refers-to-oneself",
-        lambda seen, intent, auto: seen.has_preferences
-        or (seen.references_profile and seen.has_profile_data)
-        or (intent == "general" and bool(seen.profile_name)), {"inject_profile": True}),
-    PolicyRule("reply", "privacy-is-ours",
-        lambda seen, intent, auto: intent == "privacy", {"reply": "privacy"}),
-    PolicyRule("reply", "profile-without-a-model",
-        lambda seen, intent, auto: intent == "profile", {"reply": "profile"}),
-    PolicyRule("reply", "general-without-a-model",
-        lambda seen, intent, auto: intent == "general" and not seen.off_topic,
-        {"reply": "greeting"}),
+    Rule("profile", "question-about-oneself",
+        lambda f, intent, auto: intent == "profile"
+        and (f.is_profile_question or not f.is_profile_statement), {"inject_profile": True}),
+    Rule("profile", "refers-to-oneself",
+        lambda f, intent, auto: f.has_preferences or (f.references_profile and f.has_profile_data)
+        or (intent == "general" and bool(f.profile_name)), {"inject_profile": True}),
+    Rule("reply", "privacy-is-ours",
+        lambda f, intent, auto: intent == "privacy", {"reply": "privacy"}),
+    Rule("reply", "profile-without-a-model",
+        lambda f, intent, auto: intent == "profile", {"reply": "profile"}),
+    Rule("reply", "general-without-a-model",
+        lambda f, intent, auto: intent == "general" and not f.off_topic, {"reply": "greeting"}),
 )  # fmt: skip
 
 
-def _starts_anew(seen: Features, intent: str) -> bool:
-    """It is off topic, or there is neither an earlier turn nor code to continue: a client without
-    conversations has only code."""
-    nothing = not seen.conversation_length and not seen.has_context
-    anew = seen.off_topic or (nothing and intent == "continuation")
-    return anew and intent in NEED_CODE
+def _starts_anew(features: Features, intent: str) -> bool:
+    """Return whether a message for the code has no earlier turn or code to go on from."""
+    if intent not in NEED_CODE:
+        return False
+    has_earlier = features.conversation_length or features.has_context
+    return features.off_topic or (intent == "continuation" and not has_earlier)
 
 
-def _about_code(seen: Features, intent: str) -> bool:
-    return intent == "knowledge_base" or (intent == "continuation" and seen.code_signal)
+def _about_code(features: Features, intent: str) -> bool:
+    return intent == "knowledge_base" or (intent == "continuation" and features.code_signal)
 
 
-def _asks_more(seen: Features, intent: str) -> bool:
-    """When in doubt it does: what was found before stays among what may be shown."""
-    return intent == "continuation" and seen.has_context and not seen.about_answer
+def _asks_more(features: Features, intent: str) -> bool:
+    """Return true when in doubt: earlier hits stay among what may be sent."""
+    return intent == "continuation" and features.has_context and not features.about_answer
 
 
 def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyDecision:
-    """What is done, with the names of the rules that made it so; deterministic, without state.
-
-    `auto` is whether every question about the code is searched for, or only one with a tag.
-    """
+    """Apply the rules; `auto`: every question about the code searches, not only a tagged one."""
     decision, decided = PolicyDecision(intent.name), set[str]()
     for rule in RULES:
         if rule.group not in decided and rule.fits(features, decision.intent, auto):
@@ -201,7 +189,7 @@ HELLO = (
 )
 THANKS = r"thanks?(?: you)?|thx|ty|cheers|much appreciated"
 GOODBYE = r"bye|goodbye|see (?:you|ya)|cya|good night|farewell"
-"""How people greet, thank and take their leave; blanks are single."""
+"""What users say to greet, to thank and to leave, with single blanks."""
 
 _BESIDE = (
     r"there|all|everyone|again|so much|very much|a lot|codeqa|bot|team|and"
@@ -211,12 +199,12 @@ _GREETING = re.compile(
     rf"\W*(?:(?:{HELLO}|{THANKS}|{GOODBYE})\b\W*(?:(?:{_BESIDE})\b\W*)*)+", re.IGNORECASE
 )
 
-_KNOWN = (
+_PROFILE_WORDS = (
     "name|role|job|level|experience|background|team|company|editor|preferences?|preferred|"
     "favou?rite|usual|profile|time ?zone|language|operating system|skills?"
 )
 _REFERS = re.compile(
-    rf"\bmy (?:own )?(?:{_KNOWN})\b|\b(?:people|some(?:one|body)) like me\b|\bwho am i\b"
+    rf"\bmy (?:own )?(?:{_PROFILE_WORDS})\b|\b(?:people|some(?:one|body)) like me\b|\bwho am i\b"
     r"|\bwhat you know about me\b|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b",
     re.IGNORECASE,
 )
@@ -250,21 +238,22 @@ def extract_features(
     has_context: bool,
     asks_exactly: bool = False,
 ) -> Features:
-    """Features of `text`, which is without tag and mode; pure.
+    """Return the features of `text`, a message without tag and mode.
 
-    `words`, `query` and `personal` are the same, taken apart. `intent` is what it was classified
-    as, `by_words` what the words alone say: a tag hides that, and so may a model. `profile`
-    are the facts known before, `messages` is the length of the conversation so far.
+    `words`, `query` and `personal` are its readings. `intent` is its class, `by_words` that by
+    words alone: a tag or a model may hide it. `profile` has the facts from before, `messages`
+    counts the earlier ones.
     """
-    says = (intent.name, by_words.name)
-    named = query.names or query.qualified or query.files or query.points_at_code or query.filtered
-    about_code = bool(named) or _WHERE_OR_HOW.search(text) is not None
+    intents = (intent.name, by_words.name)
+    names_code = query.names or query.qualified or query.files
+    about_code = bool(names_code or query.points_at_code or query.filtered)
+    about_code = about_code or _WHERE_OR_HOW.search(text) is not None
+    needs_earlier = "continuation" in intents or points_back(words) or goes_on(words)
     return Features(
         is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
-        privacy_signal="privacy" in says or personal.keep_nothing,
-        is_followup=messages > 0
-        and ("continuation" in says or points_back(words) or goes_on(words)),
+        privacy_signal="privacy" in intents or personal.keep_nothing,
+        is_followup=messages > 0 and needs_earlier,
         is_profile_statement=bool(personal.facts),
         is_profile_question=personal.asks,
         has_profile_data=bool(profile),
@@ -281,8 +270,10 @@ def extract_features(
 
 
 def _about_answer(words: Reading, query: Query) -> bool:
-    """Whether a message, without a sign of code, wishes the last answer in another form, doubts
-    it, or has no word that more code could be found by."""
+    """Return whether a message without a code signal is about the last answer alone.
+
+    It wants it in another form, doubts it, or has no word to find more code by.
+    """
     if words.has("FORM", "DOUBT") and not words.has("if", "when"):
         return words.names <= 1
     telling = set(query.words) - QUESTION_WORDS - _OF_THE_ANSWER
@@ -290,5 +281,5 @@ def _about_answer(words: Reading, query: Query) -> bool:
 
 
 def is_greeting(text: str) -> bool:
-    """Whether `text` greets, thanks or takes its leave, and nothing else."""
+    """Return whether `text` greets, thanks or says goodbye, and nothing else."""
     return _GREETING.fullmatch(text) is not None

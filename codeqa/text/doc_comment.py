@@ -137,7 +137,7 @@ def _as_markdown(lines: Sequence[str]) -> list[str]:
 
 
 def _special_block(lines: Sequence[str], start: int) -> tuple[list[str], int]:
-    """Return a directive, fence or `>>>` session as Markdown and the next line; else [], `start`."""
+    """Return a directive, fence or prompt as Markdown, and the line after it; else [], `start`."""
     line, end = lines[start], start + 1
     if _DIRECTIVE.match(line):
         while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(line)):
