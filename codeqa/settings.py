@@ -49,9 +49,7 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True
     )
 
-    data: Path | None = _field(
-        None, "Folder for indices and local state; default: the user's data folder."
-    )
+    data: Path | None = _field(None, "Folder of indices and state; empty: the user's data folder.")
     tables: str = _field("", "Where the LanceDB tables lie instead, also `s3://…`.")
     state: SecretStr = _secret("Where the state lies instead: `postgresql://…`.")
     host: str = _field("127.0.0.1", "Address the page is served on; any other needs a token.")
@@ -67,7 +65,7 @@ class Settings(BaseSettings):
     auth_from: str = _field("127.0.0.0/8, ::1", "Proxy addresses, with commas; others are refused.")
     auth_host: str = _field("", "Names, with commas, under which users reach the proxy.")
     access_log: str = _field(
-        "", "File that logs who asked when about which repository, as JSON lines."
+        "", "File that logs who asked when of which repository, as JSON lines."
     )
     access_log_text: bool = _field(False, "Log the questions there, too, with secrets masked.")
     secret_key: SecretStr = _secret(
@@ -81,13 +79,9 @@ class Settings(BaseSettings):
     )
     drain_seconds: float = _field(60.0, "Longest wait for answers after SIGTERM.", ge=0, le=3_600)
 
-    max_file_bytes: int = _field(
-        1_000_000, "Larger files are skipped and listed.", ge=1_000, le=100_000_000
-    )
+    max_file_bytes: int = _field(1_000_000, "Larger files are skipped.", ge=1_000, le=100_000_000)
     workers: int = _field(0, "Processes that parse; 0: one per core, at most 4.", ge=0, le=64)
-    batch_files: int = _field(
-        200, "Files per committed batch: what a killed run can lose.", ge=1, le=10_000
-    )
+    batch_files: int = _field(200, "Files per committed batch.", ge=1, le=10_000)
 
     watch: bool = _field(
         True, "Index changes on disk as they happen and before each answer; off: at the start only."
@@ -98,23 +92,17 @@ class Settings(BaseSettings):
         "Chosen embedding: `provider/name` of LanceDB's registry, or a model that runs on this "
         "machine, `owner/name` on the model hub or a folder; empty for none.",
     )
-    embedding_dimension: int = _field(
-        0, "Dimension of the chosen embedding; 0 asks the registry.", ge=0, le=16_384
-    )
-    embedding_tokens: int = _field(
-        8_191, "Tokens per text the chosen embedding accepts (≈).", ge=64, le=1_000_000
-    )
+    embedding_dimension: int = _field(0, "Vector dimension; 0: the registry's.", ge=0, le=16_384)
+    embedding_tokens: int = _field(8_191, "Tokens (≈) that it takes per text.", ge=64, le=1_000_000)
     embedding_batch: int = _field(32, "Texts per embedding request.", ge=1, le=2_048)
 
     top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
     top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)
-    context_characters: int = _field(
-        28_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
-    )
+    context_characters: int = _field(28_000, "Budget of the block at `fast`.", ge=500, le=200_000)
     context_tokens: int = _field(
         0,
-        "Budget of the block at `normal` and `deep`, in tokens; 0: 3,500. Never more than half of "
-        "the model's window, nor than 200 KB.",
+        "The same at `normal` and `deep`, in tokens; 0: 3,500. Never more than half of the model's "
+        "window, nor than 200 KB.",
         ge=0,
         le=1_000_000,
     )
@@ -124,14 +112,10 @@ class Settings(BaseSettings):
         "`deep` (it may look longer, and drafts are searched by).",
     )
 
-    model: str = _field(
-        "", "Language model as `provider/name`, or `none`; empty: as picked on the page."
-    )
+    model: str = _field("", "Language model, `provider/name` or `none`; empty: chosen on the page.")
     model_url: str = _field("", "Address of the model's API instead of the provider's own.")
     model_key: SecretStr = _secret("Key for the address in `CODEQA_MODEL_URL`.")
-    model_timeout: int = _field(
-        120, "Seconds of silence after which a model is asked again or given up.", ge=1, le=3_600
-    )
+    model_timeout: int = _field(120, "Seconds that a model may be silent.", ge=1, le=3_600)
     reranker: str = _field(
         "auto",
         "What the rerank switch uses: `built-in`; a ColBERT model or cross-encoder that "
@@ -175,9 +159,7 @@ class Settings(BaseSettings):
     )
 
     openai_api_key: SecretStr = _provider_key("OpenAI")
-    openai_base_url: str = _field(
-        "", "Another endpoint that speaks OpenAI's API.", alias="OPENAI_BASE_URL"
-    )
+    openai_base_url: str = _field("", "Another address of OpenAI's API.", alias="OPENAI_BASE_URL")
     anthropic_api_key: SecretStr = _provider_key("Anthropic")
     cerebras_api_key: SecretStr = _provider_key("Cerebras")
     groq_api_key: SecretStr = _provider_key("Groq")
@@ -185,13 +167,9 @@ class Settings(BaseSettings):
     mistral_api_key: SecretStr = _provider_key("Mistral")
     openrouter_api_key: SecretStr = _provider_key("OpenRouter")
     jina_api_key: SecretStr = _provider_key("Jina")
-    jina_base_url: str = _field(
-        "", "Another endpoint that speaks Jina's API.", alias="JINA_BASE_URL"
-    )
+    jina_base_url: str = _field("", "Another address of Jina's API.", alias="JINA_BASE_URL")
     cohere_api_key: SecretStr = _provider_key("Cohere")
-    cohere_base_url: str = _field(
-        "", "Another endpoint that speaks Cohere's rerank API.", alias="COHERE_BASE_URL"
-    )
+    cohere_base_url: str = _field("", "Another address of Cohere's API.", alias="COHERE_BASE_URL")
     log_level: Literal["debug", "info", "warning", "error"] = _field(
         "warning", "What is logged to stderr; `info` also a line for each request."
     )

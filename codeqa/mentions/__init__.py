@@ -1,1 +1,1 @@
-"""What can be mentioned behind `@`, as it is typed."""
+"""Completion of what is typed after `@`."""

@@ -1,8 +1,7 @@
-"""What may be typed behind `@`, the tree of files, and what a question points at with `@`.
+"""Completes what is typed after `@`, lists the files, and resolves the mentions of a question.
 
-Files, folders and definitions stand in one list, in the order in which equals are offered. It is
-kept in memory for one version of the index and read again, in the background, when somebody types
-after that has changed: until then the older one serves.
+All names are kept in memory for one version of the index. After a change they are read again in
+the background, while the older ones serve.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Literal
 
 from codeqa.errors import NotFoundError
@@ -34,8 +32,8 @@ from codeqa.text.tokens import split_identifier
 
 Kind = Literal["file", "folder", "symbol"]
 EXACT, PREFIX, WORDS, INSIDE = range(4)
-"""How well a name fits, the best first: it is what was typed, begins so, its words or their first
-letters do, it holds it anywhere."""
+"""How a name fits what was typed, best first: equal, the beginning, the beginning of its words or
+their initials, inside it."""
 
 _LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
 _OWNED = re.compile(r"::|#|->|\.")
@@ -47,40 +45,40 @@ class MentionCompletion:
 
     kind: Kind
     text: str
-    """What stands behind `@`, in quotes where it must: it means this place and no other."""
+    """The text after `@` that means it and nothing else, in quotes where it needs them."""
     label: str
     detail: str
-    """Where it is, and what."""
+    """Where it is, or how many files a folder has."""
     path: str
-    """Of a folder with a `/` at the end."""
+    """With a `/` at the end for a folder."""
     line: int = 0
     end_line: int = 0
-    """Lines of a definition, 0 for a whole file and a folder."""
+    """0 for a whole file and a folder."""
     what: str = ""
     """Kind of a definition: `class`, `method`, …"""
 
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """What a question points at."""
+    """A mention in a question, and what it means."""
 
     text: str
     """As written, without `@` and quotes."""
     kind: Kind | Literal[""]
-    """'' for what nothing in the index is called."""
+    """'' for an unknown name."""
     path: str = ""
-    """Of the first file, folder or definition that is meant."""
+    """Of the first file, folder or definition."""
     line: int = 0
     end_line: int = 0
-    """Lines that are meant, 0 for a whole file and a folder."""
+    """0 for a whole file and a folder."""
     places: int = 0
-    """How many files, folders or definitions are meant."""
+    """How many files, folders or definitions it means."""
 
 
 class MentionCompleter:
-    """Completes what is typed, for one repository; threads may share it.
+    """Completes mentions for one repository; threads may share it.
 
-    `tables` gives the index; what it raises before there is one, every method raises.
+    Every method raises what `tables` raises while there is no index.
     """
 
     def __init__(self, tables: Callable[[], Tables]) -> None:
@@ -89,35 +87,36 @@ class MentionCompleter:
         self._reader = ThreadPoolExecutor(1, "names")
         self._reading: Future[MentionIndex] | None = None
         self._catalogue: Catalogue | None = None
-        self._known: MentionIndex | None = None
+        self._index: MentionIndex | None = None
 
     def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:
-        """The best `limit` places for `typed`, which stands behind `@`."""
+        """Return the best `limit` places for `typed`, the text after `@`."""
         typed, catalogue = typed[:LONGEST_MENTION], self._tables().catalogue()
-        index = MentionIndex(catalogue, typed) if catalogue.large else self._index()
+        index = MentionIndex(catalogue, typed) if catalogue.large else self._current_index()
         return index.complete(typed, limit)
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
-        """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
-        end: folders with the number of files below, and files. Raises NotFoundError for nothing."""
+        """Return `folder` with a final `/` ('' for the root), and what is directly in it.
+
+        That are its folders with their numbers of files, and its files. Raises NotFoundError.
+        """
         tables = self._tables()
         prefix = f"{tables.plain_path(folder).strip('/')}/".lstrip("/")
         paths = tables.catalogue().paths
         inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
         if prefix and not inside:
-            why = "Only folders with indexed files are shown."
-            raise NotFoundError(f"{folder!r} is not an indexed folder.", why)
+            hint = "Only folders with indexed files are shown."
+            raise NotFoundError(f"{folder!r} is not an indexed folder.", hint)
         folders = Counter(path.partition("/")[0] for path in inside if "/" in path)
         return prefix, dict(folders), [path for path in inside if "/" not in path]
 
     def mentioned(self, question: str) -> list[Mentioned]:
-        """Look up what each mention of `question` stands for."""
+        """Resolve the mentions of `question`."""
         tables = self._tables()
-        return [_look(tables, text) for text in take_mentions(strip_tag(question))[1]]
+        return [_resolve(tables, text) for text in take_mentions(strip_tag(question))[1]]
 
-    def _index(self) -> MentionIndex:
-        """The names of the current version, else of the one before. Raises what reading the first
-        ones raised."""
+    def _current_index(self) -> MentionIndex:
+        """Return the names of this version of the index, or the older ones while they are read."""
         catalogue = self._tables().catalogue()
         with self._lock:
             reading, changed = self._reading, self._catalogue is not catalogue
@@ -125,35 +124,37 @@ class MentionCompleter:
             if reading is None or (reading.done() and (changed or reading.exception())):
                 self._catalogue = catalogue
                 reading = self._reading = self._reader.submit(MentionIndex, catalogue)
-        if self._known is None or (reading.done() and not reading.exception()):
-            self._known = reading.result()
-        return self._known
+        if self._index is None or (reading.done() and not reading.exception()):
+            self._index = reading.result()
+        return self._index
 
 
 class MentionIndex:
-    """Everything that can be mentioned, where that is too much what holds the last word of
-    `typed`; reads the catalogue once, when it is made."""
+    """All files, folders and definitions that can be mentioned.
+
+    Of a large repository it holds those whose name contains the last word of `typed`.
+    """
 
     def __init__(self, catalogue: Catalogue, typed: str = "") -> None:
         last = re.split(r"\W", typed.strip(' "“”/'))[-1]
-        found = [*_files_and_folders(catalogue, last), *_definitions(catalogue, last)]
+        names = [*_files_and_folders(catalogue, last), *_definitions(catalogue, last)]
         # Source first, then the shorter, then by path.
-        found.sort(key=lambda f: (f[0], len(f[2].label), len(f[2].path), f[2].path, f[2].line))
-        self._entries = [entry for _, _, entry in found]
-        """All places, in the order of equals, without their `text`."""
-        self._names = [fold(name) for _, name, _ in found]
-        self._late = [late and entry.kind == "symbol" for late, _, entry in found]
-        """Of definitions in tests and the like, which stand one step further back than they fit."""
-        self._words = [f" {' '.join(split_identifier(name))}" for _, name, _ in found]
-        """Of each name, each word behind a blank."""
-        self._file_names = {name.lower() for _, name, entry in found if entry.kind == "file"}
-        self._called: dict[str, list[MentionCompletion]] = {}
-        for _, name, entry in found:
+        names.sort(key=lambda n: (n[0], len(n[2].label), len(n[2].path), n[2].path, n[2].line))
+        self._entries = [entry for _, _, entry in names]
+        """All places without their `text`; equal fits are offered in this order."""
+        self._names = [fold(name) for _, name, _ in names]
+        self._late = [late and entry.kind == "symbol" for late, _, entry in names]
+        """Definitions outside of source code count as one fit worse."""
+        self._words = [f" {' '.join(split_identifier(name))}" for _, name, _ in names]
+        """The words of each name, with a blank before each."""
+        self._file_names = {name.lower() for _, name, entry in names if entry.kind == "file"}
+        self._definitions: dict[str, list[MentionCompletion]] = {}
+        for _, name, entry in names:
             if entry.kind == "symbol":
-                self._called.setdefault(name, []).append(entry)
+                self._definitions.setdefault(name, []).append(entry)
 
     def complete(self, typed: str, limit: int) -> tuple[MentionCompletion, ...]:
-        """The best `limit` places for `typed`, best first; for '' those nearest to the root."""
+        """Return the best `limit` places for `typed`; for '' those nearest to the root."""
         typed = typed.strip().strip('"“”')
         lines = _LINES.fullmatch(typed)
         first = last = 0
@@ -161,26 +162,33 @@ class MentionIndex:
             typed = lines[1]
             if lines[2]:
                 first, last = int(lines[2]), int(lines[3] or lines[2])
-        found = (one for one in self._found(typed) if not first or one.kind == "file")
-        written = (self._written(one, first, last) for one in found)
-        # What cannot be written behind `@` cannot be mentioned.
-        return tuple(islice((one for one in written if one.text), limit))
+        completions = []
+        for entry in self._matches(typed):
+            if first and entry.kind != "file":
+                continue
+            completion = self._written(entry, first, last)
+            if completion.text:  # else it cannot be written after `@`
+                completions.append(completion)
+            if len(completions) >= limit:
+                break
+        return tuple(completions)
 
-    def _found(self, typed: str) -> Iterator[MentionCompletion]:
-        """What `typed` fits, best first; where there is nothing, what begins so but for typing
-        errors."""
+    def _matches(self, typed: str) -> Iterator[MentionCompletion]:
+        """Return the entries that `typed` fits, best first; if none, those with a typing error."""
         if not typed:
             places = (entry for entry in self._entries if entry.kind != "symbol")
             return iter(sorted(places, key=_from_the_root))
         fits: dict[int, int] = {}
-        if split_identifier(typed):  # signs alone are nobody's name
-            fits = {} if "/" in typed else dict(self._by_name(typed))
-            fits |= {number: min(fit, fits.get(number, fit)) for number, fit in self._owned(typed)}
+        if split_identifier(typed):  # signs alone are no name
+            if "/" not in typed:
+                fits = dict(self._by_name(typed))
+            for number, fit in self._by_owner(typed):
+                fits[number] = min(fit, fits.get(number, fit))
         best = sorted(fits, key=lambda number: (fits[number] + self._late[number], number))
         return (self._entries[number] for number in best or self._misspelt(fold(typed)))
 
     def _by_name(self, typed: str) -> Iterator[tuple[int, int]]:
-        """Number and fit of the entries whose name `typed` fits; all names begin with ''."""
+        """Yield number and fit of the entries whose name `typed` fits."""
         key, words = fold(typed), split_identifier(unicodedata.normalize("NFC", typed))
         longest = max(words, key=len, default="")
         # `geturl` begins a word of `do_get_url`.
@@ -194,23 +202,27 @@ class MentionIndex:
             elif key in name:
                 yield number, INSIDE
 
-    def _owned(self, typed: str) -> Iterator[tuple[int, int]]:
-        """The same for the last part of `typed`, of the files and folders that lie in its other
-        parts, or of the definitions whose owners and module these are."""
-        path = "/" in typed
+    def _by_owner(self, typed: str) -> Iterator[tuple[int, int]]:
+        """Yield the same for the last part of `typed`, of entries in its other parts.
+
+        These are folders, or the module and classes of a definition.
+        """
+        is_path = "/" in typed
         typed = typed.lower().removeprefix("./").lstrip("/")
-        *around, last = typed.split("/") if path else _OWNED.split(typed)
-        parts = [re.escape(part) for part in around]
+        *owners, last = typed.split("/") if is_path else _OWNED.split(typed)
+        if not owners:
+            return
+        parts = [re.escape(owner) for owner in owners]
         direct = re.compile(f"/{'/'.join(parts)}/[^/]+/?$")
-        deeper = re.compile(f"/{'.*/'.join(parts)}.*/[^/]+/?$") if path else direct
-        for number, fit in self._by_name(last) if around else ():
+        deeper = re.compile(f"/{'.*/'.join(parts)}.*/[^/]+/?$") if is_path else direct
+        for number, fit in self._by_name(last):
             entry = self._entries[number]
-            if path is (entry.kind == "symbol"):
+            if is_path is (entry.kind == "symbol"):
                 continue
             place = f"/{entry.path}".lower()
-            if not path:
+            if not is_path:
                 place = whole_name(entry.path, entry.label).replace(".", "/").lower()
-            if place.endswith("/".join(("", *around, last))):
+            if place.endswith("/" + "/".join([*owners, last])):
                 yield number, EXACT
             elif deeper.search(place):
                 yield number, max(fit, PREFIX if direct.search(place) else WORDS)
@@ -219,68 +231,71 @@ class MentionIndex:
         from rapidfuzz import process
         from rapidfuzz.distance import LCSseq
 
-        if not (edits := allowed_edits(key)):
+        edits = allowed_edits(key)
+        if not edits:
             return []
-        begun = [name[: len(key) + edits] for name in self._names]
-        alike = process.extract(
-            key, begun, scorer=LCSseq.similarity, score_cutoff=len(key) - edits, limit=None
+        beginnings = [name[: len(key) + edits] for name in self._names]
+        matches = process.extract(
+            key, beginnings, scorer=LCSseq.similarity, score_cutoff=len(key) - edits, limit=None
         )
-        return [number for _, _, number in alike]
+        return [number for _, _, number in matches]
 
     def _written(self, entry: MentionCompletion, first: int, last: int) -> MentionCompletion:
-        """`entry`, or its lines, with what means it and nothing else."""
+        """Return `entry`, or its lines, with the text that means it and nothing else."""
         path = entry.path
         if first:
-            text = f"{path}:{first}" + (f"-{last}" if last > first else "")
+            text = f"{path}:{first}-{last}" if last > first else f"{path}:{first}"
             return replace(entry, text=as_mention(text), line=first, end_line=max(first, last))
         if entry.kind != "symbol":
-            # A file without an ending, in the top folder, is called as a definition may be, too.
+            # A definition may have the name of a file in the top folder that has no ending.
             return replace(entry, text=as_mention(path if looks_like_path(path) else f"/{path}"))
-        ways = [entry.label]  # then with more and more of its module before it
-        for part in reversed((path.rpartition(".")[0] or path).split("/")):
-            ways.append(f"{part}.{ways[-1]}")
-        text = next((as_mention(way) for way in ways if self._means(way, entry)), "")
+        name, module = entry.label, (path.rpartition(".")[0] or path).split("/")
+        while module and not self._means(name, entry):
+            name = f"{module.pop()}.{name}"
+        text = as_mention(name) if self._means(name, entry) else ""
         return replace(entry, text=text or as_mention(f"{path}:{entry.line}-{entry.end_line}"))
 
-    def _means(self, way: str, entry: MentionCompletion) -> bool:
-        """Tell whether `way` stands for the definition `entry` and for nothing else."""
-        if way.rpartition("/")[2].lower() in self._file_names:
-            return False  # the file would be meant
-        dotted = re.sub(r"::|#|->|/", ".", way).strip(".")
-        named = self._called.get(dotted.rpartition(".")[2], ())
-        whole = (one for one in named if whole_name(one.path, one.label).endswith(f".{dotted}"))
-        return [*whole] == [entry]
+    def _means(self, name: str, entry: MentionCompletion) -> bool:
+        """Return whether `name` stands for the definition `entry` and for nothing else."""
+        if name.rpartition("/")[2].lower() in self._file_names:
+            return False  # it would mean the file
+        dotted = re.sub(r"::|#|->|/", ".", name).strip(".")
+        named = self._definitions.get(dotted.rpartition(".")[2], ())
+        whole = [one for one in named if whole_name(one.path, one.label).endswith(f".{dotted}")]
+        return whole == [entry]
 
 
-def _from_the_root(place: MentionCompletion) -> tuple[bool, int, bool, str]:
-    """Hidden ones stand last, folders before files."""
-    path = place.path
-    return "/." in f"/{path}", path[:-1].count("/"), place.kind == "file", path
+def _from_the_root(entry: MentionCompletion) -> tuple[bool, int, bool, str]:
+    """Return a key that sorts hidden places last and folders before files."""
+    path = entry.path
+    return "/." in f"/{path}", path[:-1].count("/"), entry.kind == "file", path
 
 
 def fold(text: str) -> str:
-    """Fold `text` as names are compared: small letters, digits and the dots of file names."""
+    """Return `text` as names are compared: small letters, digits and the dots of file names."""
     return re.sub(r"[^\w.]|_", "", unicodedata.normalize("NFC", text)).lower()
 
 
-_Found = tuple[bool, str, MentionCompletion]
-"""Whether it stands behind source code; its name; and itself, without `text`."""
+_Name = tuple[bool, str, MentionCompletion]
+"""Whether it comes after source code, the name, and its entry without `text`."""
 
 
-def _files_and_folders(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
+def _files_and_folders(catalogue: Catalogue, holding: str) -> Iterator[_Name]:
     roles = catalogue.roles(holding)
     for path, role in roles.items():
         folder, slash, name = path.rpartition("/")
         yield role != "source", name, MentionCompletion("file", "", name, folder + slash, path)
-    below = Counter(path[: slash.end()] for path in roles for slash in re.finditer("/", path))
-    for path, files in below.items():
-        around, slash, name = path[:-1].rpartition("/")
-        detail = f"{around}{slash}{' · ' if around else ''}{counted(files, 'file')}"
+    files = Counter(path[: slash.end()] for path in roles for slash in re.finditer("/", path))
+    for path, number in files.items():
+        parent, _, name = path[:-1].rpartition("/")
+        detail = counted(number, "file")
+        if parent:
+            detail = f"{parent}/ · {detail}"
         yield False, name, MentionCompletion("folder", "", f"{name}/", detail, path)
 
 
-def _definitions(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
-    """Yield the first of each path and qualified name, but no file under its own name alone."""
+def _definitions(catalogue: Catalogue, holding: str) -> Iterator[_Name]:
+    """Yield the first definition of each qualified name in a file, but no module named like it."""
     rows = catalogue.definitions(holding).sort_by([("start_line", "descending")]).to_pylist()
     firsts = {(row["path"], row["qualified_name"]): row for row in rows}
     for (path, label), row in firsts.items():
@@ -292,15 +307,16 @@ def _definitions(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
             yield row["role"] != "source", name, entry
 
 
-def _look(tables: Tables, text: str) -> Mentioned:
-    found, _ = resolve_mentions(tables, [text])
-    if not found:
+def _resolve(tables: Tables, text: str) -> Mentioned:
+    mentions, _ = resolve_mentions(tables, [text])
+    if not mentions:
         return Mentioned(text, "")
-    mention = found[0]
+    mention = mentions[0]
     if mention.units:
         unit = tables.by_ids(mention.units)[0]
-        place = unit.path, unit.start_line, unit.end_line
-        return Mentioned(text, "symbol", *place, len(mention.units))
+        units = len(mention.units)
+        return Mentioned(text, "symbol", unit.path, unit.start_line, unit.end_line, units)
+    first, last = mention.lines or (0, 0)
     paths = mention.files or mention.folders
     kind: Kind = "file" if mention.files else "folder"
-    return Mentioned(text, kind, paths[0], *(mention.lines or (0, 0)), len(paths))
+    return Mentioned(text, kind, paths[0], first, last, len(paths))

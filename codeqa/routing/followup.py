@@ -3,8 +3,8 @@
 "And who calls it?" finds nothing: what "it" means stands in an earlier turn. The completed question
 is searched for, shown and stored with the turn; the question that is answered stays as typed.
 
-Words decide; where they are unsure, a small model is asked once. The cosine of question vectors does
-not tell changes of topic from follow-ups (research/benchmarks/results/topics.md).
+Words decide; where they are unsure, a small model is asked once. The cosine of question vectors
+does not tell changes of topic from follow-ups (research/benchmarks/results/topics.md).
 """
 
 from __future__ import annotations
