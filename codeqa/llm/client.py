@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import re
 import time
@@ -32,7 +31,6 @@ from codeqa.llm.values import (
     Cancelled,
     Message,
     Piece,
-    Thought,
     Waiting,
     clean_text,
     estimate_messages,
@@ -63,7 +61,7 @@ _LIMITS = "max_completion_tokens", "max_tokens"
 """OpenAI's newer models insist on the first name; not all other servers know it."""
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 
-log = logging.getLogger(__name__)
+Put = Callable[[Piece], None]
 
 
 class Model:
@@ -104,8 +102,7 @@ class Model:
 
         async def read() -> None:
             try:
-                async for piece in self._answer(body, retries):
-                    pieces.put(piece)
+                await self._answer(body, retries, pieces.put)
             finally:
                 pieces.put(None)
 
@@ -230,34 +227,30 @@ class Model:
             body[_LIMITS[0] if at_openai else _LIMITS[1]] = max_tokens
         return body
 
-    async def _answer(self, body: dict[str, Any], retries: int) -> AsyncGenerator[Piece, None]:
+    async def _answer(self, body: dict[str, Any], retries: int, put: Put) -> None:
+        """Make the request and `put` its pieces."""
         answer, with_tools = Answer(), "tools" in body
         stream: Any = None
         try:
-            async for step in self._begin(body, retries):
-                if isinstance(step, Waiting):
-                    yield step
-                else:
-                    stream = step
+            stream = await self._begin(body, retries, put)
             async with stream:
-                async for piece in self._read(stream, answer, with_tools):
-                    yield piece
+                await self._read(stream, answer, with_tools, put)
         except Exception as error:
             # Once the model has given its reason to finish, all that mattered has come.
             if isinstance(error, ModelError) or not answer.reason:
                 raise explain(error, self.address, answer.begun) from None
         rest = answer.rest()
         if rest:
-            yield rest
+            put(rest)
         self._check_end(answer, bool(rest), with_tools, stream.has_end)
         if with_tools:
             for call in answer.calls:
-                yield call
+                put(call)
         if answer.usage:
-            yield answer.usage
+            put(answer.usage)
 
-    async def _begin(self, body: dict[str, Any], retries: int) -> AsyncGenerator[Any, None]:
-        """Yield a Waiting each second before a further try, at last a `_stream_kind`."""
+    async def _begin(self, body: dict[str, Any], retries: int, put: Put) -> Any:
+        """Return a `_stream_kind`; `put` a Waiting each second before a further try."""
         await self._open()  # loading the client does not count as silence
         pauses = iter(PAUSES[:retries])
         pause = max(0.0, self._limited_until - time.monotonic())
@@ -270,29 +263,25 @@ class Model:
                 whole = math.ceil(pause)
                 for left in range(whole, -1, -1):
                     text = f"asks to wait {left} s" if asks else "failed; it is asked again"
-                    yield Waiting(left, f"{self.host} {text}", failed, left == whole)
+                    put(Waiting(left, f"{self.host} {text}", failed, left == whole))
                     await self.sleep(pause / whole if left else 0)
             try:
                 async with asyncio.timeout(self._timeout):
-                    stream = await self._send(body)
-                break
+                    return await self._send(body)
             except Exception as error:
                 failed = explain(error, self.address)
                 usual = next(pauses, 0.0)
                 pause = self._pause(error, failed, usual)
                 if not pause or not usual:
                     raise
-        yield stream
 
-    async def _read(
-        self, stream: Any, answer: Answer, with_tools: bool
-    ) -> AsyncGenerator[str | Thought, None]:
-        """Collect the events in `answer`; yield its text and thoughts."""
+    async def _read(self, stream: Any, answer: Answer, with_tools: bool, put: Put) -> None:
+        """Collect the events in `answer`; `put` its text and thoughts."""
         if "event-stream" not in stream.response.headers.get("content-type", ""):
             raise failure("api", self.address)
         async for event in stream:
             for piece in answer.take(event):
-                yield piece
+                put(piece)
             if answer.length > LONGEST_ANSWER:
                 why = f": it is longer than {LONGEST_ANSWER:,} characters"
                 raise failure("broke off", self.address, why)
