@@ -74,14 +74,15 @@ def _give_back(packed: list[_Packed], left: int, words: Sequence[re.Pattern[str]
     for place, one in enumerate(packed):
         if one.spans == (one.chunk,):
             continue
+        cost = _cost(one.spans)
+        longer = cut_chunk(one.chunk, left + cost, words)
+        if _cost(longer) <= cost:
+            continue
         others = packed[:place] + packed[place + 1 :]
-        room = left + _cost(one.spans)
-        longer = cut_chunk(one.chunk, room, words)
-        other_spans = [span for other in others for span in other.spans]
-        holds_other = any(encloses(span, other) for span in longer for other in other_spans)
-        if _cost(longer) > _cost(one.spans) and not holds_other:
+        beside = [span for other in others for span in other.spans]
+        if not any(encloses(span, other) for span in longer for other in beside):
             packed[place] = _Packed(one.chunk, _outside(longer, others))
-            left = room - _cost(packed[place].spans)
+            left += cost - _cost(packed[place].spans)
 
 
 def _cost(chunks: Iterable[Chunk]) -> int:
