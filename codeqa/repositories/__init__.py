@@ -35,8 +35,7 @@ from codeqa.store.location import (
 )
 from codeqa.types import Progress
 
-_NAME = re.compile(r"\w[\w .+@-]{0,59}")
-"""A name that can be typed in a terminal and stands on one line."""
+_NAME = re.compile(r"\w[\w .+@-]{0,59}")  # can be typed in a terminal
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,12 +54,10 @@ if TYPE_CHECKING:
 
 COMMIT_EDGES = 100_000  # references, the most frequent rows, that are committed together
 COMMIT_FILES = 1_000  # files read together: they are named in one condition
-UNIT_STATE = "path", "id", "llm_comment"
-"""Columns of a unit that may change while its file does not, beside its vectors."""
+UNIT_STATE = "path", "id", "llm_comment"  # columns that may change while the unit's file does not
 LAYOUT = "2"  # raise it when the rows of a collection change: collections are then filled anew
 MOST_ALONE = 8  # repositories whose own tables stay open for lookups of single definitions
-MOST_CHOICES = 8
-"""Choices of repositories whose tables stay on disk, those asked last; WHOLE is not counted."""
+MOST_CHOICES = 8  # choices whose tables stay on disk, those asked last; WHOLE not counted
 WHOLE = "all"
 
 

@@ -31,20 +31,17 @@ from codeqa.store.schema import Copied, Meta, plain_path
 from codeqa.text import counted
 from codeqa.types import IndexStatus
 
-LOOK_INTERVAL = 0.2
-"""Seconds until the repositories' own indices are checked for changes again: 10 µs each."""
+LOOK_INTERVAL = 0.2  # seconds between checks of the repositories' own indices, 10 µs each
 RETRY_SECONDS = 5.0  # the same while an index cannot be read
 BEING_COPIED = "The repositories are being put together."
-LONGEST_WAIT = 5.0
-"""Seconds that a question waits while another copies repositories into the collection."""
+LONGEST_WAIT = 5.0  # seconds that a question waits while another one copies repositories
 MOST_NAMED = 50  # repositories that an error names
 MOST_IN_TITLE = 3  # repositories whose names stand for all of them
 ID_SEPARATOR = "~"  # between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories
 ALL = ID_SEPARATOR  # stands for every repository that is indexed
 MOST_REPOSITORIES = 400
 """Chosen one by one: their ids are sent in an address, of which some servers read 4,094 bytes."""
-MOST_KEPT_UP = 5
-"""Repositories asked together whose files are all looked at for each question: 3 µs a file."""
+MOST_KEPT_UP = 5  # repositories whose files are all compared for each question: 3 µs a file
 
 
 def member_names(locations: Sequence[Location]) -> dict[str, Location]:
@@ -94,8 +91,7 @@ class MultiRepoTables(Tables):
         self._collection, self._progress = collection, progress
         self._lock, self._checked = threading.Lock(), -math.inf
         self._copies: dict[str, Copied] = {}
-        self._readable: dict[str, str] = {}
-        """The end of the id → the name of each repository that can be read."""
+        self._readable: dict[str, str] = {}  # end of the id → name of what can be read
 
     def opened(self, wait: float = LONGEST_WAIT) -> MultiRepoTables:
         """Return these tables with all that the repositories' own indices hold by now.

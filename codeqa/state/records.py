@@ -11,8 +11,7 @@ from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 
 LOCAL_USER = "local"
-Group = tuple[str, str, str]
-"""User, repository and conversation; the conversation is '' for turns that have none."""
+Group = tuple[str, str, str]  # user, repository and conversation ('' for none)
 TITLE_CHARACTERS = 80
 
 _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

@@ -30,18 +30,15 @@ if TYPE_CHECKING:
 
     from codeqa.embeddings.registry import Embedding
 
-FORMAT_VERSION = 1
-"""Raise it when a table's columns or their meaning change: an older index is then rebuilt."""
+FORMAT_VERSION = 1  # raise it when columns or their meaning change: older indices are rebuilt
 
 ROWS_VERSION = "3"
 """Raise it when a file produces other rows than before: an older index is then read anew from the
 files. `tests/golden/rows.json` notices such a change."""
 
 REFINED = "vector_refined"
-REPOSITORY = "repository"
-"""An additional column in collections: the end of a repository's id."""
-PREFIXED = ("path", "id", "unit_id", "target")
-"""Columns that begin with it in collections, where they are not ''."""
+REPOSITORY = "repository"  # the end of a repository's id, a column in collections
+PREFIXED = ("path", "id", "unit_id", "target")  # begin with it in collections
 
 UNIT_TABLES = ("methods", "classes")
 TABLES = ("methods", "classes", "edges", "files")
@@ -280,8 +277,7 @@ _GLOB = re.compile(r"[*?]")
 _WILDCARD = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _MEANING = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
-MOST_WILDCARDS = 32
-"""Wildcards of one glob: each grows the automaton, and a thousand of them are refused."""
+MOST_WILDCARDS = 32  # of one glob: each grows the automaton, and a thousand are refused
 
 
 @dataclass(frozen=True, slots=True)
