@@ -49,10 +49,7 @@ def is_direct(folder: Path) -> bool:
 
 
 def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
-    """Return whether `folder`, with the status `about`, is the one that this process opened first.
-
-    True where it has opened none.
-    """
+    """Return whether `folder` is the one that this process opened first, or it has opened none."""
     first = FOUND.get(str(folder))
     if first is None:
         return True

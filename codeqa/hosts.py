@@ -75,10 +75,7 @@ def normal_address(text: str, default_path: str = "") -> str:
 
 
 def keep_needed_headers(headers: MutableMapping[str, str], key: str) -> None:
-    """Remove from a request what the OpenAI SDK adds, and set the user agent and the `key`.
-
-    The SDK adds the operating system, OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS.
-    """
+    """Remove what the OpenAI SDK adds, such as OPENAI_ORG_ID and the system, and set the `key`."""
     for name in set(headers) - NEEDED_HEADERS:
         del headers[name]
     headers["user-agent"] = "codeqa"

@@ -202,7 +202,6 @@ class Settings(BaseSettings):
 
     @property
     def worker_count(self) -> int:
-        """Return how many processes parse."""
         return self.workers or max(1, min(4, os.cpu_count() or 1))
 
 

@@ -115,7 +115,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What parsing one file yields."""
+    """The result of parsing a file."""
 
     path: str
     language: str
@@ -143,7 +143,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What requests to a model took, as the provider counts it; 0 where that is unknown."""
+    """Tokens and cost of requests to a model, as the provider counts them; 0 where unknown."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -262,7 +262,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """What an indexing run did, and what the index holds now."""
+    """The changes of an indexing run, and the size of the index after it."""
 
     repository: str
     files: int
@@ -306,7 +306,6 @@ class IndexStatus:
     checked_at: float = 0.0
     """Unix time of the last completed run."""
     watched: bool = False
-    """Changes on disk are followed."""
     progress: Progress | None = None
     seconds_left: float = 0.0
     """Until the phase of `progress` ends; 0: unknown."""

@@ -76,10 +76,7 @@ class Mentioned:
 
 
 class MentionCompleter:
-    """Completes mentions for one repository; threads may share it.
-
-    Every method raises what `tables` raises while there is no index.
-    """
+    """Completes mentions for one repository; threads may share it."""
 
     def __init__(self, tables: Callable[[], Tables]) -> None:
         self._tables = tables
@@ -96,10 +93,7 @@ class MentionCompleter:
         return index.complete(typed, limit)
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
-        """Return `folder` with a final `/` ('' for the root), and what is directly in it.
-
-        That are its folders with their numbers of files, and its files. Raises NotFoundError.
-        """
+        """Return a folder with a final `/`, its folders with numbers of files, and its files."""
         tables = self._tables()
         prefix = f"{tables.plain_path(folder).strip('/')}/".lstrip("/")
         paths = tables.catalogue().paths
@@ -130,10 +124,7 @@ class MentionCompleter:
 
 
 class MentionIndex:
-    """All files, folders and definitions that can be mentioned.
-
-    Of a large repository it holds those whose name contains the last word of `typed`.
-    """
+    """The places that can be mentioned, of a large repository those that fit `typed`."""
 
     def __init__(self, catalogue: Catalogue, typed: str = "") -> None:
         last = re.split(r"\W", typed.strip(' "“”/'))[-1]
@@ -203,10 +194,7 @@ class MentionIndex:
                 yield number, INSIDE
 
     def _by_owner(self, typed: str) -> Iterator[tuple[int, int]]:
-        """Yield the same for the last part of `typed`, of entries in its other parts.
-
-        These are folders, or the module and classes of a definition.
-        """
+        """Yield the same for the last part of `typed`, in the folders or owners before it."""
         is_path = "/" in typed
         typed = typed.lower().removeprefix("./").lstrip("/")
         *owners, last = typed.split("/") if is_path else _OWNED.split(typed)

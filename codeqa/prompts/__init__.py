@@ -26,12 +26,10 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Return the built-in text."""
         return (BUILT_IN / f"{self.name}.md").read_text(encoding="utf-8")
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return the names of its variables, in order of appearance."""
         return tuple(Template(self.text).get_identifiers())
 
 
@@ -87,8 +85,8 @@ def prompt_text(name: str, config_dir: Path | None = None) -> tuple[str, Path | 
         ) from None
     problem = _problem(prompt, Template(text))
     if problem:
-        known = ", ".join(f"${name}" for name in prompt.variables) or "none"
-        raise SettingsError(f"The prompt override {path} {problem}.", f"Variables: {known}.")
+        variables = ", ".join(f"${name}" for name in prompt.variables) or "none"
+        raise SettingsError(f"The prompt override {path} {problem}.", f"Variables: {variables}.")
     return text, path
 
 

@@ -21,10 +21,8 @@ class LikelyFile(BaseModel):
     lines: str = ""
     """As 120-180; '' for none in particular."""
     symbol: str = ""
-    """The definition in these lines."""
     why: str = ""
     indexed: bool = True
-    """There is such a file."""
 
     def __str__(self) -> str:
         place = code_span(self.path)
@@ -49,7 +47,7 @@ class Owner(BaseModel):
 
 
 class IssueReview(BaseModel, extra="ignore"):
-    """What a model says about an issue."""
+    """The judgement of a model on an issue."""
 
     summary: str = Field(min_length=1)
     difficulty_score: int = Field(ge=1, le=5)
@@ -62,7 +60,7 @@ class IssueReview(BaseModel, extra="ignore"):
 
 
 class IssueReport(BaseModel):
-    """What the model, the search and git say about an issue."""
+    """All findings about an issue: of the model, the search and git."""
 
     review: IssueReview | None = None
     """None where no model was asked, or what it wrote cannot be read and is in `note`."""

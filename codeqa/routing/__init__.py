@@ -1,1 +1,1 @@
-"""What a message is for, and what is to be done about it."""
+"""Classifies a message and decides what is done for it."""

@@ -1,4 +1,4 @@
-"""Whether a message leaves the topic of its conversation, and what completes a follow-up.
+"""Tells whether a message leaves the topic of its conversation, and completes follow-ups.
 
 "And who calls it?" finds nothing: what "it" means stands in an earlier turn. The completed question
 is searched for, shown and stored with the turn; the question that is answered stays as typed.
@@ -67,7 +67,7 @@ ENOUGH_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Whether a message leaves the topic, and why."""
+    """The direction in which a message leaves the topic, and the reason."""
 
     to: Literal["", "code", "elsewhere"] = ""
     """Other code of the repository, or no code at all; '' where it stays."""
@@ -115,7 +115,7 @@ def leaving_by_words(
 
 
 def _begins_in(unit: Unit, context: ContextBlock) -> bool:
-    line = unit.start_line  # a class of which there is only a method does not count
+    line = unit.start_line  # a class of which the block has only a method does not count
     return any(chunk.holds(unit.path, line, line) for chunk in context.chunks)
 
 
@@ -202,7 +202,7 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a model said about a message; None and '' for what it left out or cannot be used."""
+    """The answer of a model about a message; None and '' for what it left out or cannot be used."""
 
     intent: Intent | None = None
     leaving: Leaving | None = None
@@ -283,10 +283,7 @@ def messages_for(
     names: Sequence[str],
     config_dir: Path | None = None,
 ) -> list[Message]:
-    """Return the request about `text`. No text of the conversation is in its system message.
-
-    Raises SettingsError for a prompt override that cannot be used.
-    """
+    """Return the request about `text`; its system message has no text of the conversation."""
     earlier = "It is the first message of a conversation."
     if has_history:
         earlier = "There are earlier turns."

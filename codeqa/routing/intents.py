@@ -23,8 +23,6 @@ import numpy.typing as npt
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.tokens import name_key, variants, word_set
 
-SHORTEST_STEM = 2
-SHORTEST_FORM = 3
 _ENDINGS = ("s", "es", "d", "ed", "ing")
 
 Kinds = frozenset[str]
@@ -63,7 +61,6 @@ _TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would", 
 _IS = word_set("it that this what who where how why when there here he she name everything")
 """Words after which `'s` means "is"; after others it is a genitive."""
 _LEADS_IN = word_set("please actually by the way also and but so just wait now")
-"""Words that may precede the first word of a clause."""
 _EMPTY = frozenset(
     ("COMMON", "AUX", "PRONOUN", "SUCH", "OPENING", "SOCIAL", "THANKS", "FORM", "DOUBT", "I",
      "ME", "MY", "YOU", "OUR", "WHERE", "WHAT", "NOT", NUMBER)
@@ -210,7 +207,7 @@ class Lexicon:
         kinds = NO_KINDS
         for form in _forms(word):
             kinds |= self.words.get(form, NO_KINDS)
-        for length in range(SHORTEST_STEM, len(word) + 1):
+        for length in range(2, len(word) + 1):
             kinds |= self.stems.get(word[:length], NO_KINDS)
         return kinds
 
@@ -220,7 +217,7 @@ def _forms(word: str) -> Iterator[str]:
     yield word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= SHORTEST_FORM:
+        if stem != word and len(stem) >= 3:
             yield stem
             if ending == "es" and stem[-1] == "i":
                 yield stem[:-1] + "y"
@@ -259,10 +256,7 @@ def wants_something(message: Reading) -> bool:
 
 
 def stands_alone(message: Reading) -> bool:
-    """Return whether it is a question or an order that needs no earlier turn.
-
-    It then names code or two other things, and points to nothing else.
-    """
+    """Return whether it asks for something, names it, and points to no earlier turn."""
     if not wants_something(message) or points_back(message) or goes_on(message):
         return False
     if message.opens("why") and not message.near("why", "AUX", 1):  # "why a tree, not a list?"
@@ -363,7 +357,7 @@ _MOST_NAMES, _MOST_WORDS = 4, 12
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a message is for, and what decided that."""
+    """The purpose of a message, and what decided it."""
 
     name: str
     """One of INTENTS."""
@@ -380,10 +374,7 @@ Weights = Mapping[str, npt.NDArray[np.float64]]
 
 
 def by_words(message: Reading, *, has_history: bool, weights: Weights | None = None) -> Intent:
-    """Classify a message without tag and mode by its words alone, well under a millisecond.
-
-    `weights` are the shipped ones by default.
-    """
+    """Classify a message without tag and mode by its words alone, well under a millisecond."""
     if 3 * sum(map(bool, message.kinds)) < message.length:  # another language, or bare names
         name = "continuation" if has_history else "knowledge_base"
         return Intent(name, 0.5, "heuristics", "few of its words are known")

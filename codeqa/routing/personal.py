@@ -1,4 +1,4 @@
-"""What users tell the app about themselves in a message, found by rules for English.
+"""Reads by rules for English what users tell the app about themselves.
 
 A fact is the user's name, how they want to be answered, or what they ask to remember. Its key is
 its kind (`name`), or kind and digest (`fact-1f0c9a`) where a user may have several. A value is one
@@ -18,7 +18,6 @@ from codeqa.routing.intents import CODE, Reading, lexicon, read
 from codeqa.text.tokens import well_formed, word_set
 
 TEXT_CHARACTERS = 4_000
-"""Characters of a message that are read for facts."""
 SENTENCE_CHARACTERS = 300
 VALUE_CHARACTERS = 200
 PROFILE_LINES = 40
@@ -63,9 +62,7 @@ _REMEMBER = re.compile(
     r"[\s,:]*(?:that\b)?[\s,]*",
     re.IGNORECASE,
 )
-"""Begins a sentence that is to be remembered."""
 _FAVOURITE = re.compile(r"my favou?rite \w[\w '-]{0,30} (?:is|are) \S", re.IGNORECASE)
-"""Begins a sentence that is a fact."""
 _ASKED = re.compile(
     r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?(?:"
     r"(?:name|language|preferences|role|team)(?: is| are| again)?\W*$|favou?rite |preferred )|"
@@ -77,10 +74,9 @@ _ASKED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PersonalReading:
-    """What a message says about its user."""
+    """Statements of a message about its user."""
 
     facts: Mapping[str, str]
-    """Key → fact."""
     asks: bool
     """It asks for what the user said about themselves."""
     keep_nothing: bool
@@ -146,11 +142,7 @@ def _plain(sentence: str) -> str:
 
 
 def _wish_in(reading: Reading, *, lasting: bool) -> str:
-    """Return the kind of wish as to all answers in a sentence, '' for none.
-
-    A wish for one answer is none: it must be to be remembered (`lasting`), be for always, or be a
-    preference.
-    """
+    """Return the kind of wish as to all answers, not to this one alone, in a sentence or ''."""
     kind = "format"
     if reading.has("LANGUAGE"):
         kind = "language"

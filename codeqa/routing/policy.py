@@ -1,4 +1,4 @@
-"""What is done for a message: its features, and a table of rules over them.
+"""Decides what is done for a message: its features, and a table of rules over them.
 
 In each group of rules the first that fits decides. Later groups see the intent as the first group
 settled it. If a message is treated wrongly, correct a rule and not a prompt (docs/policy.md).
@@ -30,9 +30,7 @@ class Features:
     is_followup: bool = False
     """It cannot be understood without an earlier turn, and stays with the topic of that."""
     is_profile_statement: bool = False
-    """It states a fact about the user."""
     is_profile_question: bool = False
-    """It asks for such a fact."""
     has_profile_data: bool = False
     profile_name: str = ""
     conversation_length: int = 0
@@ -44,7 +42,6 @@ class Features:
     code_signal: bool = False
     """It names code, or asks where or how."""
     off_topic: bool = False
-    """It leaves the topic of the conversation."""
     has_preferences: bool = False
     """There are wishes as to all answers, or it states one."""
     asks: bool = False
@@ -61,7 +58,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What is done for a message; what no rule switches on stays off."""
+    """The work for a message; what no rule switches on stays off."""
 
     intent: str
     """What the message is treated as, which may differ from how it was classified."""
@@ -74,14 +71,11 @@ class PolicyDecision:
     inject_profile: bool = False
     """Send the profile, as `key: value` lines."""
     privacy_mode: bool = False
-    """The message is about what is stored; goes with `inject_profile`."""
     use_cached_context: bool = False
     """Go on from the code that the conversation already has."""
     answer_exactly: bool = False
-    """Count in the tables and git. A model gets the counts only at *deep* and for wider questions;
-    otherwise none is asked."""
+    """Count in the tables and git; a model is asked only at *deep* and for wider questions."""
     suggest_codebase: bool = False
-    """Suggest asking again with `@codebase`."""
     searched_automatically: bool = False
     """Say that `inject_rag` was not asked for."""
     save_profile: bool = False
@@ -189,7 +183,6 @@ HELLO = (
 )
 THANKS = r"thanks?(?: you)?|thx|ty|cheers|much appreciated"
 GOODBYE = r"bye|goodbye|see (?:you|ya)|cya|good night|farewell"
-"""What users say to greet, to thank and to leave, with single blanks."""
 
 _BESIDE = (
     r"there|all|everyone|again|so much|very much|a lot|codeqa|bot|team|and"

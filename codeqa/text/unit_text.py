@@ -14,8 +14,7 @@ Format 1 has one header line per field, then the body::
     body:
     …
 
-Multi-line fields state their number of lines, so that the round trip is exact whatever the code
-contains.
+With the number of lines of doc and signature the round trip is exact whatever the code contains.
 """
 
 from __future__ import annotations
