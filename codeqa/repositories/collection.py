@@ -302,7 +302,7 @@ class _Copier:
         if not self._waiting:
             return
         paths = [path for tables in self._waiting for path in tables["files"]["path"].to_pylist()]
-        replaced = [path for path in paths if path in self._writer.known]
+        replaced = [path for path in paths if path in self._writer.stored_paths]
         self._writer.invalidate(replaced)
         for table in TABLES:
             rows = pa.concat_tables([tables[table] for tables in self._waiting])
@@ -335,7 +335,7 @@ def _changed(
         gone.update(there.join(here, keys, join_type="left anti")["path"].to_pylist())
         if table == "files":
             present = set(here["path"].to_pylist())
-            writer.known.update(there["path"].to_pylist())
+            writer.stored_paths.update(there["path"].to_pylist())
     writer.remove(sorted(gone - present))
     paths = sorted(changed | (gone & present))
     for start in range(0, len(paths), COMMIT_FILES):

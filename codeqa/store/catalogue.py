@@ -1,9 +1,10 @@
-"""What one version of an index holds: its files, folders, languages, names and numbers."""
+"""Summarise one version of an index: its files, folders, languages, names and counts."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from codeqa.store.copies import by_place
@@ -25,81 +26,82 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_NAMES = 300_000
-"""Definitions whose names are held in memory, 0.25 kB each. Of more a name is looked up in the
-tables, and a misspelt one is not repaired."""
+"""Definitions whose names are held in memory, 0.25 kB each. In a larger index each name is looked
+up in the tables, and a misspelt name is not corrected."""
 
 NARROWED = 2_000
-"""Definitions and files that are read of so many for what is typed behind `@`."""
+"""Definitions and files read from such an index to complete what is typed after `@`."""
 
 DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
-REMEMBERED = 32
-"""Answers about references that are kept: what calls a definition and what it calls are looked up
-for several units of a question, in the same files and under the same names."""
+CACHED_LOOKUPS = 32
+"""Lookups of references that are cached: several units of a question have their callers and callees
+looked up, in the same files and under the same names."""
 
 
 class Catalogue:
-    """What one version of an index holds; each part is read when it is first asked for.
+    """Contents of one version of an index; each part is read when it is first used.
 
     A hundred thousand names take 25 MB, as many files 60 MB: names are bounded by MOST_NAMES.
     """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        # Of the reader alone: what refers to itself keeps its memory until Python looks for that.
-        self.references = functools.lru_cache(REMEMBERED)(functools.partial(_references, reader))
+        # Not a bound method: its cycle would keep the memory until Python collects garbage.
+        look_up = functools.partial(_references, reader)
+        self.references = functools.lru_cache(CACHED_LOOKUPS)(look_up)
 
     @functools.cached_property
     def counts(self) -> IndexCounts:
-        """How much it is."""
+        """Return the number of files, units and references."""
         return self._reader.ask(_count)
 
     @functools.cached_property
     def paths(self) -> frozenset[str]:
-        """Every indexed file."""
+        """Return the path of every indexed file."""
         return frozenset(self.files["path"].to_pylist())
 
     @functools.cached_property
     def by_file_name(self) -> Mapping[str, Sequence[str]]:
-        """The paths of the indexed files that are called so, whatever folder they are in."""
-        found: dict[str, list[str]] = {}
+        """Map each file name, without its folder, to the paths of the indexed files called so."""
+        paths_by_name: dict[str, list[str]] = {}
         for path in self.paths:
-            found.setdefault(path.rpartition("/")[2], []).append(path)
-        return found
+            paths_by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        return paths_by_name
 
     @functools.cached_property
     def languages(self) -> frozenset[str]:
-        """Languages that at least one indexed file is written in."""
+        """Return the languages that at least one indexed file is written in."""
         return frozenset(self.files["language"].unique().to_pylist()) - {""}
 
     @functools.cached_property
     def folders(self) -> frozenset[str]:
-        """Every folder that holds an indexed file at any depth, with a `/` at the end."""
-        found: set[str] = set()
+        """Return every folder that holds an indexed file at any depth, each ending in `/`."""
+        folders: set[str] = set()
         for path in self.paths:
             folder = path.rpartition("/")[0]
-            while folder and folder + "/" not in found:
-                found.add(folder + "/")
+            while folder and folder + "/" not in folders:
+                folders.add(folder + "/")
                 folder = folder.rpartition("/")[0]
-        return frozenset(found)
+        return frozenset(folders)
 
     @functools.cached_property
     def names(self) -> Mapping[str, Sequence[str]]:
-        """Key (`tokens.name_key`) → the names of definitions that have it; none where `large`."""
+        """Map keys (`tokens.name_key`) to the names of definitions; empty for a `large` index."""
         if self.large:
             return {}
         rows = self._defined(("name", "name_key")).group_by(["name", "name_key"]).aggregate([])
-        found: dict[str, list[str]] = {}
+        names_by_key: dict[str, list[str]] = {}
         for name, key in zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True):
-            found.setdefault(key, []).append(name)
-        return found
+            names_by_key.setdefault(key, []).append(name)
+        return names_by_key
 
     @property
     def large(self) -> bool:
-        """There are more definitions than are held in memory."""
+        """Return whether there are more definitions than are held in memory."""
         return self.counts.methods + self.counts.classes > MOST_NAMES
 
     def roles(self, holding: str = "") -> dict[str, str]:
-        """What each indexed file is for; where `large`, of some whose path is `holding` that."""
+        """Map each indexed file to its role; in a `large` index some whose path holds `holding`."""
         files = self.files
         if self.large:
             import pyarrow.compute as pc
@@ -109,10 +111,10 @@ class Catalogue:
         return dict(zip(files["path"].to_pylist(), files["role"].to_pylist(), strict=True))
 
     def definitions(self, holding: str = "") -> pa.Table:
-        """Name and place of every definition: DEFINITION_COLUMNS, in no order; where `large`, of
-        some whose name is `holding` that.
+        """Return the DEFINITION_COLUMNS of every definition, in no order.
 
-        Read at each call: 0.1 s for a hundred thousand, which take 20 MB.
+        In a `large` index only of some whose name holds `holding`. Read at each call: 0.1 s for a
+        hundred thousand, which take 20 MB.
         """
         if not self.large:
             return self._defined(DEFINITION_COLUMNS)
@@ -125,45 +127,49 @@ class Catalogue:
         import pyarrow as pa
 
         condition = all_of(f"NOT ({one_of('kind', sorted(TEXT_KINDS))})", narrowed)
-        return pa.concat_tables(
-            [self._reader.arrow(table, columns, condition, limit) for table in UNIT_TABLES]
-        )
+        parts = [self._reader.arrow(table, columns, condition, limit) for table in UNIT_TABLES]
+        return pa.concat_tables(parts)
 
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
-        """The manifest's rows of `paths`; unknown ones are left out."""
+        """Return the manifest's rows of `paths`; unknown paths are left out."""
         import pyarrow as pa
 
-        places = sorted({self._rows[path] for path in paths if path in self._rows})
-        rows = self.manifest.take(pa.array(places, pa.int64())).to_pylist()
+        numbers = sorted({self._rows[path] for path in paths if path in self._rows})
+        rows = self.manifest.take(pa.array(numbers, pa.int64())).to_pylist()
         return {row["path"]: FileRecord(**row) for row in rows}
 
     @functools.cached_property
     def _rows(self) -> dict[str, int]:
-        return {path: row for row, path in enumerate(self.manifest["path"].to_pylist())}
+        return {path: number for number, path in enumerate(self.manifest["path"].to_pylist())}
 
     @functools.cached_property
     def manifest(self) -> pa.Table:
-        """A row for each indexed or skipped file, as `FileRecord`."""
+        """Return a row for each indexed or skipped file, as `FileRecord`."""
         return self._reader.arrow("files", FileRecord.__slots__).combine_chunks()
 
     @functools.cached_property
     def files(self) -> pa.Table:
-        """The rows of the manifest that are of indexed files."""
+        """Return the manifest's rows of indexed files."""
         import pyarrow.compute as pc
 
         return self.manifest.filter(pc.field("status") == INDEXED)
 
     @functools.cached_property
     def skipped(self) -> list[FileRecord]:
-        """Those of skipped files, by path."""
+        """Return the manifest's rows of skipped files, sorted by path."""
         import pyarrow.compute as pc
 
-        rows = self.manifest.filter(pc.field("status") == SKIPPED).to_pylist()
-        return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
+        return file_records(self.manifest.filter(pc.field("status") == SKIPPED))
+
+
+def file_records(rows: pa.Table) -> list[FileRecord]:
+    """Return rows of the manifest as records, sorted by path."""
+    records = [FileRecord(**row) for row in rows.to_pylist()]
+    return sorted(records, key=lambda record: record.path)
 
 
 def _references(reader: Reader, condition: str, limit: int) -> tuple[Reference, ...]:
-    """References that meet `condition`, by place."""
+    """Return references that meet `condition`, sorted by path and line."""
     return tuple(by_place(reader.arrow("edges", REFERENCE_COLUMNS, condition, limit)))
 
 
@@ -173,8 +179,9 @@ async def _count(snapshot: Snapshot) -> IndexCounts:
         return int(await snapshot.tables[table].count_rows(condition or None))
 
     async def vectors(column: str, record: EmbeddingRecord | None) -> int:
-        where = f"{column} IS NOT NULL"
-        return sum([await rows(table, where) for table in UNIT_TABLES]) if record else 0
+        if record is None:
+            return 0
+        return sum([await rows(table, f"{column} IS NOT NULL") for table in UNIT_TABLES])
 
     documents = await rows("classes", one_of("kind", sorted(TEXT_KINDS)))
     return IndexCounts(
@@ -189,17 +196,17 @@ async def _count(snapshot: Snapshot) -> IndexCounts:
 
 
 def nearest(names: Mapping[str, Sequence[str]], key: str, most: int) -> list[str]:
-    """Of `names` by their keys those whose key is fewest edits, at most `most`, from `key`.
+    """Return the names whose key is the fewest edits from `key`, `most` edits at most.
 
-    An edit inserts, deletes or replaces a letter or swaps two neighbours. Names of equal
-    distance come with those first that begin as `key` does, then by the alphabet.
+    `names` maps keys to names. An edit inserts, deletes or replaces a letter or swaps two
+    neighbours. Names that begin as `key` does come first, then alphabetical order decides.
     """
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    known = [*filter(None, names)]
-    alike = process.extract(key, known, scorer=OSA.distance, score_cutoff=most, limit=None)
+    keys = list(filter(None, names))
+    alike = process.extract(key, keys, scorer=OSA.distance, score_cutoff=most, limit=None)
     least = min((distance for _, distance, _ in alike), default=0)
-    best = [one for one, distance, _ in alike if distance == least]
-    best.sort(key=lambda one: (one[0] != key[0], one))
-    return [name for one in best for name in sorted(names[one])]
+    best = [other for other, distance, _ in alike if distance == least]
+    best.sort(key=lambda other: (other[0] != key[0], other))
+    return list(chain.from_iterable(sorted(names[other]) for other in best))

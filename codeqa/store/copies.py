@@ -1,8 +1,7 @@
-"""A copy in memory of the version of an index that is searched.
+"""Keep a copy in memory of the version of an index that is searched.
 
-To read the 230 candidates of one search from LanceDB takes 10 to 15 ms of processor time, and each
-of the dozen looks for references that a question needs 3 to 8 ms; of a copy nothing needs to be
-made anew.
+Reading the 230 candidates of one search from LanceDB takes 10 to 15 ms of processor time, and each
+of the dozen lookups of references that a question needs takes 3 to 8 ms: a copy saves both.
 """
 
 from __future__ import annotations
@@ -26,22 +25,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_BYTES = 80_000_000
-"""Text of all indexed files up to which their units are kept in memory. The copy takes about three
+"""Largest text of all indexed files whose units are kept in memory. The copy takes about three
 times as much: 85 MB for Jenkins, 28 MB of text in 12,100 files."""
 
 KEEP_AFTER = 1.0
-"""Seconds that a version has been searched before it is copied: a command that searches once is
-over by then, and what an indexing run is still writing has another version."""
+"""Seconds that a version must have been searched before it is copied: a command that searches once
+has ended by then, and a version that an indexing run is still writing has been replaced."""
 
 LOOKED_UP_BY = ("id", "path", "name_key")
-"""Columns by whose values units are found in the copy as well."""
+"""Columns by whose values units can be looked up in the copy."""
 
 _log = logging.getLogger(__name__)
 
 
 class CopyCache:
-    """A copy of the version that is searched, made in the background once that pays; another
-    version has it put away."""
+    """A copy of the version that is searched, made in the background once that pays.
+
+    It is dropped as soon as another version is searched.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,11 +52,11 @@ class CopyCache:
         self._copy: Copy | None = None
 
     def of(self, snapshot: Snapshot) -> Copy | None:
-        """The copy of exactly this snapshot; None while there is none."""
+        """Return the copy of exactly this snapshot; None while there is none."""
         with self._lock:
             now = time.monotonic()
             if self._key != snapshot.key:
-                # Also by a search that is late with an older version: the newer is copied again.
+                # A late search of an older version lands here too: the newer one is copied again.
                 self._key, self._first, self._copy = snapshot.key, now, None
             elif now - self._first >= KEEP_AFTER:
                 self._first = math.inf
@@ -63,7 +64,7 @@ class CopyCache:
             return self._copy
 
     def _fill(self, snapshot: Snapshot) -> None:
-        """Read all of it unless that is too much: 0.4 s for 60,000 units."""
+        """Copy the snapshot unless it is too large: 0.4 s for 60,000 units."""
         try:
             rows = run_on_loop(_all_rows(snapshot))
         except Exception:  # a rebuild dropped its tables; searches read LanceDB as before
@@ -71,21 +72,21 @@ class CopyCache:
             return
         if rows:
             references = CachedReferences(rows.pop("edges"))
-            copy = Copy({table: CachedUnits(own) for table, own in rows.items()}, references)
+            units = {table: CachedUnits(unit_rows) for table, unit_rows in rows.items()}
             with self._lock:
                 if self._key == snapshot.key:
-                    self._copy = copy
-        give_back_memory()  # what was only read to be copied
+                    self._copy = Copy(units, references)
+        give_back_memory()  # the Arrow tables that were read
 
 
 async def _all_rows(snapshot: Snapshot) -> dict[str, pa.Table]:
     files = await snapshot.rows("files", ["size"], f"status = {quote(INDEXED)}")
     if sum(files["size"].to_pylist()) > MOST_BYTES:
         return {}
-    wanted = {one: [*columns_of(one), "name_key"] for one in UNIT_TABLES}
-    wanted["edges"] = [*REFERENCE_COLUMNS]
-    read = (snapshot.rows(one, columns, ids=True) for one, columns in wanted.items())
-    return dict(zip(wanted, await asyncio.gather(*read), strict=True))
+    columns = {table: [*columns_of(table), "name_key"] for table in UNIT_TABLES}
+    columns["edges"] = list(REFERENCE_COLUMNS)
+    reads = (snapshot.rows(table, names, ids=True) for table, names in columns.items())
+    return dict(zip(columns, await asyncio.gather(*reads), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +94,28 @@ class Copy:
     """One version of an index in memory."""
 
     units: Mapping[str, CachedUnits]
-    """By their table."""
+    """Table → its units."""
     references: CachedReferences
 
 
 class CachedUnits:
-    """The units of one table, by row id and by what they are looked up by."""
+    """The units of one table, by row id and by their values in LOOKED_UP_BY."""
 
     def __init__(self, rows: pa.Table) -> None:
         ids = rows["_rowid"].to_pylist()
         self.units = dict(zip(ids, units_of(rows), strict=True))
         self._rows: dict[str, dict[str, list[int]]] = {}
         for column in LOOKED_UP_BY:
-            own = self._rows[column] = {}
+            ids_by_value = self._rows[column] = {}
             for row, value in zip(ids, rows[column].to_pylist(), strict=True):
-                own.setdefault(value, []).append(row)
+                ids_by_value.setdefault(value, []).append(row)
 
     def having(self, column: str, values: Sequence[str], limit: int) -> list[Unit]:
-        """The first units with one of `values` in `column`, which is one of LOOKED_UP_BY."""
-        known = self._rows[column]
-        rows = sorted(row for value in set(values) for row in known.get(value, ()))
-        return [self.units[row] for row in rows[:limit]]
+        """Return the first units with one of `values` in `column`, one of LOOKED_UP_BY."""
+        ids_by_value, ids = self._rows[column], list[int]()
+        for value in set(values):
+            ids += ids_by_value.get(value, ())
+        return [self.units[row] for row in sorted(ids)[:limit]]
 
 
 class CachedReferences:
@@ -126,37 +128,44 @@ class CachedReferences:
         import pyarrow as pa
 
         self._plain = rows.select(REFERENCE_COLUMNS).schema
-        held = [one.dictionary_encode() if one.type == pa.string() else one for one in rows.columns]
-        rows = pa.table(held, rows.column_names).combine_chunks().unify_dictionaries()
+        for number, column in enumerate(rows.columns):
+            if column.type == pa.string():
+                name = rows.column_names[number]
+                rows = rows.set_column(number, name, column.dictionary_encode())
+        rows = rows.combine_chunks().unify_dictionaries()
         self._rows = rows.select(REFERENCE_COLUMNS)
-        self._places: dict[str, dict[str, np.ndarray]] = {}
+        self._numbers: dict[str, dict[str, np.ndarray]] = {}
+        """Column of LOOKED_UP_BY → value → numbers of the rows with it."""
         for column in self.LOOKED_UP_BY:
             texts = rows[column].combine_chunks()
             values = texts.dictionary.to_pylist()
             codes = texts.indices.to_numpy()
             order = np.lexsort((rows["_rowid"].to_numpy(), codes))
             ends = np.bincount(codes, minlength=len(values)).cumsum()
-            self._places[column] = dict(zip(values, np.split(order, ends[:-1]), strict=False))
+            self._numbers[column] = dict(zip(values, np.split(order, ends[:-1]), strict=False))
 
-    def having(self, wanted: Mapping[str, Sequence[str]], limit: int) -> list[Reference]:
-        """The first references that have in each column one of the values, by place; one of the
-        columns at least is one of LOOKED_UP_BY."""
+    def having(self, values: Mapping[str, Sequence[str]], limit: int) -> list[Reference]:
+        """Return the first references with one of the `values` in each column, sorted by place.
+
+        At least one of the columns is one of LOOKED_UP_BY.
+        """
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        first = next(column for column in self.LOOKED_UP_BY if column in wanted)
-        known = self._places[first]
-        found = [known[value] for value in {*wanted[first]} if value in known]
-        if not found:
+        first = next(column for column in self.LOOKED_UP_BY if column in values)
+        numbers = self._numbers[first]
+        matching = [numbers[value] for value in set(values[first]) if value in numbers]
+        if not matching:
             return []
-        rows = self._rows.take(pa.array(np.concatenate(found))).cast(self._plain)
-        for column in wanted.keys() - {first}:
-            rows = rows.filter(pc.field(column).isin([*wanted[column]]))
+        rows = self._rows.take(pa.array(np.concatenate(matching))).cast(self._plain)
+        for column in values.keys() - {first}:
+            rows = rows.filter(pc.field(column).isin(list(values[column])))
         return by_place(rows.slice(0, limit))
 
 
 def by_place(rows: pa.Table) -> list[Reference]:
-    """The reference of each of `rows`, by place."""
-    found = list(map(Reference, *(rows[name].to_pylist() for name in REFERENCE_COLUMNS)))
-    return sorted(found, key=lambda one: (one.path, one.line, one.column, one.kind))
+    """Return the reference of each row, sorted by path and line."""
+    columns = [rows[name].to_pylist() for name in REFERENCE_COLUMNS]
+    references = map(Reference, *columns)
+    return sorted(references, key=lambda edge: (edge.path, edge.line, edge.column, edge.kind))

@@ -91,8 +91,8 @@ class Scope:
         if not self.names:
             return where
         paths = tuple(map(self._stored_pattern, where.paths))
-        excluded = tuple(map(self._stored_pattern, where.excluded_paths))
-        return replace(where, paths=paths, excluded_paths=excluded)
+        excluded_paths = tuple(map(self._stored_pattern, where.excluded_paths))
+        return replace(where, paths=paths, excluded_paths=excluded_paths)
 
     def _stored_pattern(self, pattern: str) -> str:
         if pattern.partition("/")[0] in self.ends:
@@ -106,14 +106,14 @@ class Scope:
 
         if not self.names:
             return rows
-        for index, column in enumerate(rows.schema):
+        for number, column in enumerate(rows.schema):
             if column.name in PREFIXED and column.type == pa.string():
-                texts = rows[index].combine_chunks()
+                texts = rows[number].combine_chunks()
                 ends = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
                 distinct = [self.names.get(end, "") for end in ends.dictionary.to_pylist()]
                 names = pa.array(distinct, pa.string()).take(ends.indices)
                 rest = pc.utf8_slice_codeunits(texts, HASH_CHARACTERS)
-                rows = rows.set_column(index, column, pc.binary_join_element_wise(names, rest, ""))
+                rows = rows.set_column(number, column, pc.binary_join_element_wise(names, rest, ""))
         return rows
 
 
@@ -175,7 +175,7 @@ class Reader:
             return self._snapshot
 
     def look_again(self) -> None:
-        """Let the next snapshot be of now."""
+        """Let the next snapshot see everything that has been written until now."""
         with self._lock:
             self._checked = 0.0
 
@@ -194,6 +194,7 @@ class Reader:
                 raise unreadable(error) from error
 
     def note_failure(self) -> None:
+        """Note that something could not be read."""
         self.failed = True
 
     def arrow(
@@ -290,18 +291,21 @@ class Reader:
 
 
 class ScopedReader(Reader):
-    """Reads the part `scope` of what `reader` reads."""
+    """The repositories `scope` of a collection that `reader` reads."""
 
     def __init__(self, reader: Reader, scope: Scope) -> None:
         self._reader, self.scope = reader, scope
 
     def snapshot(self, *, anew: bool = False) -> Snapshot:
+        """Return the snapshot of the collection, restricted to `scope`."""
         return replace(self._reader.snapshot(anew=anew), scope=self.scope)
 
     def look_again(self) -> None:
+        """Let the collection's next snapshot see everything that has been written until now."""
         self._reader.look_again()
 
     def note_failure(self) -> None:
+        """Note that something in the collection could not be read."""
         self._reader.note_failure()
 
 
@@ -324,16 +328,16 @@ def give_back_memory() -> None:
 
 
 def damage(location: Location, *, thorough: bool = True) -> str:
-    """Return why an index that no run writes must be made anew from the files; '' for nothing.
+    """Return why an index that no run writes must be rebuilt from the files; '' if it need not be.
 
-    `thorough` reads every row and every index (2 s for 470,000 references), as always after a run
-    that died. Tables on another machine are not checked.
+    `thorough` reads every row and every index (2 s for 470,000 references); after a run that died
+    this is always done. Tables on another machine are not checked.
     """
     folder = Path(location.tables)
     if not location.tables_are_local or not os.path.lexists(folder):
         return ""
     if not folder.is_dir():
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     try:
         reader = Reader(location)
         meta, (*_, versions) = reader.snapshot().meta, reader.snapshot().key

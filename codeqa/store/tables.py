@@ -1,7 +1,7 @@
-"""The reading side of the tables: units, references, files and numbers by what is asked.
+"""Read units, references, files and counts from the tables of an index.
 
-A search names rows and scores only: LanceDB reads a row's columns in many small pieces, which
-costs more than to find it, so each row is read once for all the searches that found it.
+A search returns row ids and scores only. LanceDB reads a row's columns in many small pieces, which
+costs more than finding the row, so each row is read once for all the searches that hit it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import EmbeddingError, IndexFormatError
-from codeqa.store.catalogue import Catalogue
+from codeqa.store.catalogue import Catalogue, file_records
 from codeqa.store.copies import CachedReferences, CopyCache
 from codeqa.store.location import Location
 from codeqa.store.reader import Reader, Snapshot
@@ -40,29 +40,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NPROBES = 50
-"""Partitions searched of a vector index, which has one per 4,096 rows: all of them up to 200,000
-rows. Of 16 partitions 8 hold only 91 % of the 70 nearest units of a question."""
+"""Partitions of a vector index that are searched. There is one per 4,096 rows, so that all are
+searched up to 200,000 rows: 8 of 16 hold only 91 % of the 70 units nearest to a question."""
 
 REFINE = 2
-"""Candidates that are compared exactly, as a multiple of the limit, where some rows are not in
-the index yet. Where all are the index's own distances do: 8 bits a dimension, .0007 off, 99 of
-the 100 nearest; to refine them would take 2 ms more of a table's 2 ms."""
+"""Candidates that are compared exactly, as a multiple of the limit, while some rows are not in the
+index yet. Once all are, the index's own distances suffice (8 bits a dimension, .0007 off, 99 of the
+100 nearest): refining would add 2 ms to a table's 2 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """BM25 over `search_text`: units of `table` that hold any token of `query`."""
+    """A BM25 search in `search_text` for units of `table` that hold any token of `query`."""
 
     table: str
     query: str
-    """Tokens joined by blanks (`tokens.search_tokens`); any text is safe."""
+    """Tokens joined by spaces (`tokens.search_tokens`); any text is safe."""
     limit: int
     where: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSearch:
-    """Units of `table` whose `column` lies nearest to `vector`; those without one are left out."""
+    """A search for the units of `table` whose vector in `column` is nearest to `vector`."""
 
     table: str
     column: str
@@ -74,8 +74,8 @@ class VectorSearch:
 class Tables:
     """One repository's index, for reading.
 
-    To open it raises IndexMissingError when nothing was indexed and IndexFormatError when the
-    index is of another format or damaged.
+    Opening it raises IndexMissingError when nothing was indexed, and IndexFormatError when the
+    index has another format or is damaged.
     """
 
     def __init__(self, location: Location, reader: Reader | None = None) -> None:
@@ -85,31 +85,31 @@ class Tables:
         self._catalogue: tuple[object, Catalogue] | None = None
 
     def meta(self) -> Meta:
-        """The database's account of itself, at most `reader.READ_INTERVAL` old."""
+        """Return the state of the database, at most `reader.READ_INTERVAL` old."""
         return self._reader.snapshot().meta
 
     def version(self) -> object:
-        """Equal as long as nothing was written; as old as what is asked now."""
+        """Return a value that stays equal as long as nothing is written."""
         return self._reader.snapshot().key
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What every answer from here must say, as sentences."""
+        """Return sentences that every answer from these tables must show."""
         return ()
 
     def around(self, path: str) -> Tables:
-        """What holds all that code in `path` can refer to by name: its repository."""
+        """Return the tables of the repository that holds `path`, whose names its code can use."""
         return self
 
     def place_of(self, path: str) -> tuple[Path, str]:
-        """The folder of the repository that `path` lies in, and the path there.
+        """Return the folder of the repository that holds `path`, and the path inside it.
 
         Raises NotFoundError where that is not one repository.
         """
         return self.location.root, path
 
     def plain_path(self, written: str) -> str:
-        """Return a path, as people and models write it, as the index has it: '' for the root."""
+        """Return a path that a person or model wrote as the index has it; '' for the root."""
         if written in self.catalogue().paths:
             return written
         return plain_path(written, self.location.root)
@@ -123,57 +123,57 @@ class Tables:
         )
 
     def look_again(self) -> None:
-        """See at the next question what was written until now, however short ago."""
+        """Let the next call see everything that has been written until now."""
         self._reader.look_again()
 
     # Units
 
     def find(self, search: TextSearch | VectorSearch) -> list[tuple[Unit, float]]:
-        """What one search finds, best first."""
+        """Return the units that one search finds with their scores, best first."""
         return self.best([search])[0]
 
     def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
-        """What each of `searches` finds, best first, all asked at the same time.
+        """Return what each of `searches`, all run at the same time, finds, best first.
 
         Raises IndexFormatError when a vector does not have its column's dimension.
         """
 
         async def action(snapshot: Snapshot) -> list[list[tuple[Unit, float]]]:
-            found = await asyncio.gather(
-                *(scored(snapshot, one, self._sql(one.where)) for one in searches)
-            )
-            asked = list(zip(searches, found, strict=True))
+            runs = (scored(snapshot, search, self._sql(search.where)) for search in searches)
+            scores = await asyncio.gather(*runs)
+            results = [(search.table, rows) for search, rows in zip(searches, scores, strict=True)]
             if copy := self._cache.of(snapshot):
-                return [_ranked(rows, copy.units[one.table].units) for one, rows in asked]
-            wanted: dict[str, set[int]] = {table: set() for table in UNIT_TABLES}
-            for one, rows in asked:
-                wanted[one.table] |= rows.keys()
-            units = await read_units(snapshot, wanted)
-            return [_ranked(rows, units[one.table]) for one, rows in asked]
+                units = {table: cached.units for table, cached in copy.units.items()}
+            else:
+                ids: dict[str, set[int]] = {table: set() for table in UNIT_TABLES}
+                for table, rows in results:
+                    ids[table] |= rows.keys()
+                units = await read_units(snapshot, ids)
+            return [_ranked(rows, units[table]) for table, rows in results]
 
         return self._reader.ask(action)
 
     def named(
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
-        """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
+        """Return the units whose name has one of `keys` (`tokens.name_key`)."""
         return self._having("name_key", keys, limit, where)
 
     def in_file(self, path: str) -> list[Unit]:
-        """Units of one file, by line."""
+        """Return the units of one file, sorted by line."""
         return self._having("path", [path])
 
     def by_ids(self, ids: Sequence[str]) -> list[Unit]:
-        """Units with these ids, in the order of `ids`; unknown ids are left out."""
-        found = {unit.id: unit for unit in self._having("id", ids)}
-        return [found[identity] for identity in dict.fromkeys(ids) if identity in found]
+        """Return the units with these ids, in the order of `ids`; unknown ids are left out."""
+        units = {unit.id: unit for unit in self._having("id", ids)}
+        return [units[identity] for identity in dict.fromkeys(ids) if identity in units]
 
     def units(self, where: Filter | None = None) -> list[Unit]:
-        """All units that `where` lets through, by path and line; holds them all in memory."""
+        """Return all units that meet `where`, sorted by path and line; holds them in memory."""
         return self._units(self._sql(where))
 
     def _sql(self, where: Filter | None) -> str:
-        """`where` as a condition on the rows, '' for none."""
+        """Return `where` as a condition on the rows, '' for none."""
         return self._reader.scope.stored_filter(where).sql() if where else ""
 
     def _having(
@@ -183,55 +183,57 @@ class Tables:
             return []
         narrowed = self._sql(where)
         if not narrowed and (copy := self._cache.of(self._reader.snapshot())):
-            tables = copy.units.values()
-            found = [one for own in tables for one in own.having(column, values, limit)]
-            return _placed(found)[:limit]
+            units: list[Unit] = []
+            for table in copy.units.values():
+                units += table.having(column, values, limit)
+            return _by_place(units)[:limit]
         return self._units(all_of(self._reader.one_of(column, values), narrowed), limit)
 
     def _units(self, condition: str, limit: int = ALL_ROWS) -> list[Unit]:
-        units = [
-            unit
-            for table in UNIT_TABLES
-            for unit in units_of(self._reader.arrow(table, columns_of(table), condition, limit))
-        ]
-        return _placed(units)[:limit]
+        units: list[Unit] = []
+        for table in UNIT_TABLES:
+            units += units_of(self._reader.arrow(table, columns_of(table), condition, limit))
+        return _by_place(units)[:limit]
 
     # References
 
-    def references(self, *, limit: int = ALL_ROWS, **wanted: Sequence[str]) -> list[Reference]:
-        """Up to `limit` references that have in each of these columns one of the values, by place:
-        `references(name=["run"], path=["a.py"])`."""
+    def references(self, *, limit: int = ALL_ROWS, **columns: Sequence[str]) -> list[Reference]:
+        """Return up to `limit` references with one of the values in each column, sorted by place.
+
+        `references(name=["run"], path=["a.py"])`, for example.
+        """
         copy = self._cache.of(self._reader.snapshot())
-        if copy and not wanted.keys().isdisjoint(CachedReferences.LOOKED_UP_BY):
-            return copy.references.having(wanted, limit)
-        condition = all_of(*starmap(self._reader.one_of, wanted.items()))
+        if copy and not columns.keys().isdisjoint(CachedReferences.LOOKED_UP_BY):
+            return copy.references.having(columns, limit)
+        condition = all_of(*starmap(self._reader.one_of, columns.items()))
         return list(self.catalogue().references(condition, limit))
 
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
-        """Up to `limit` places that name something of another module, each as (path, name, module
-        without the class in it)."""
+        """Return the path, name and module of up to `limit` references to another module.
+
+        A class that stands in the module's name is left out.
+        """
         columns = ("path", "name", "module")
         rows = self._reader.arrow("edges", columns, "module != ''", limit).to_pylist()
-        return {(one["path"], one["name"], one["module"].partition("#")[0]) for one in rows}
+        return {(row["path"], row["name"], row["module"].partition("#")[0]) for row in rows}
 
     def reference_rows(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """These columns of up to `limit` references, in no order."""
+        """Return these columns of up to `limit` references, in no order."""
         return self._reader.arrow("edges", columns, "", limit)
 
-    # Files and numbers
+    # Files and counts
 
     def files(self) -> list[FileRecord]:
-        """The manifest by path: indexed and skipped files."""
-        rows = self.catalogue().manifest.to_pylist()
-        return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
+        """Return the manifest, which lists indexed and skipped files, sorted by path."""
+        return file_records(self.catalogue().manifest)
 
     def skipped(self) -> list[FileRecord]:
-        """The rows of the manifest that are of skipped files, by path."""
+        """Return the manifest's rows of skipped files, sorted by path."""
         return self.catalogue().skipped
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
-        """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
-        if where.roles and where == Filter(roles=where.roles):  # as every question asks
+        """Return up to `limit` of the indexed files that meet `where`, which has no kinds."""
+        if where.roles and where == Filter(roles=where.roles):  # what every question needs
             import pyarrow.compute as pc
 
             role = pc.field("role").isin(list(where.roles))
@@ -242,37 +244,37 @@ class Tables:
         return [FileRecord(**row) for row in rows.to_pylist()]
 
     def file(self, path: str) -> FileRecord | None:
-        """The manifest's row of `path`; None when it is unknown."""
+        """Return the manifest's row of `path`; None when it is unknown."""
         return self.files_at([path]).get(path)
 
     def files_at(self, paths: Sequence[str]) -> dict[str, FileRecord]:
-        """The manifest's rows of several files by path; unknown ones are left out."""
+        """Return the manifest's rows of several files by path; unknown paths are left out."""
         return self.catalogue().records(paths) if paths else {}
 
     def counts(self) -> IndexCounts:
-        """What the index holds; remembered until a table changes."""
+        """Return how much the index holds; cached until a table changes."""
         return self.catalogue().counts
 
     def catalogue(self) -> Catalogue:
-        """All paths, languages and names, in memory; remembered until a table changes."""
+        """Return all paths, languages and names, held in memory until a table changes."""
         snapshot = self._reader.snapshot()
         key = (snapshot.key, snapshot.meta.vector, snapshot.meta.refined)
-        known = self._catalogue
-        if known is None or known[0] != key:
-            self._catalogue = known = (key, Catalogue(self._reader))
-        return known[1]
+        entry = self._catalogue
+        if entry is None or entry[0] != key:
+            self._catalogue = entry = (key, Catalogue(self._reader))
+        return entry[1]
 
     def holds(self, where: Filter) -> bool:
-        """Whether `where` lets any unit through."""
+        """Return whether any unit meets `where`."""
         condition = self._sql(where)
-        found = (self._reader.arrow(table, ("id",), condition, 1) for table in UNIT_TABLES)
-        return any(rows.num_rows for rows in found)
+        matches = (self._reader.arrow(table, ("id",), condition, 1) for table in UNIT_TABLES)
+        return any(rows.num_rows for rows in matches)
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
-        """Columns that hold vectors, each with the embedding that made them.
+        """Return the columns that hold vectors, each with the embedding that made them.
 
-        A column of the fast embedding in another version than this one is left out: its
-        vectors cannot be compared with a question's. The next indexing run rebuilds it.
+        A column that another version of the fast embedding made is left out: its vectors cannot be
+        compared with a question's. The next indexing run rebuilds it.
         """
         from codeqa.embeddings.registry import fast_embedding
 
@@ -280,7 +282,7 @@ class Tables:
         try:
             fast = record_of(fast_embedding())
         except EmbeddingError:
-            fast = None  # whoever asks for its query side hears why
+            fast = None  # embedding the question will report the error
         columns = {"vector": meta.vector, REFINED: meta.refined}
         if fast and meta.vector and fast.name == meta.vector.name and fast != meta.vector:
             del columns["vector"]
@@ -288,28 +290,31 @@ class Tables:
 
 
 def _ranked(scores: dict[int, float], units: dict[int, Unit]) -> list[tuple[Unit, float]]:
-    """Best first; equal scores by place, so that the same index gives the same list."""
-    found = [(units[row], score) for row, score in scores.items() if row in units]
-    return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))
+    """Return units and scores, best first; place decides between equals, for a stable order."""
+    pairs = [(units[row], score) for row, score in scores.items() if row in units]
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))
 
 
-def _placed(units: list[Unit]) -> list[Unit]:
-    """By path and line, so that the same index gives the same list."""
+def _by_place(units: list[Unit]) -> list[Unit]:
+    """Sort by path and line, so that the same index gives the same list."""
     return sorted(units, key=lambda unit: (unit.path, unit.start_line, -unit.end_line, unit.id))
 
 
 def open_once(location: Location) -> Callable[[], Tables]:
-    """Give a function that opens the index on its first call and hands out the same tables ever
-    after. It raises what `Tables` does, until the index is there."""
+    """Return a function that opens the index at its first call and returns the same tables later.
+
+    It raises what `Tables` does until the index is there.
+    """
     return functools.cache(lambda: Tables(location))
 
 
 async def scored(
     snapshot: Snapshot, search: TextSearch | VectorSearch, condition: str
 ) -> dict[int, float]:
-    """Row id → score of what `search` finds where `condition` holds: BM25, or 1 - cosine distance.
+    """Map the ids of the rows that `search` finds to their scores: BM25, or 1 - cosine distance.
 
-    Raises IndexFormatError when a vector does not have its column's dimension.
+    The rows meet `condition`. Raises IndexFormatError when a vector does not have its column's
+    dimension.
     """
     query: Any = snapshot.tables[search.table].query()
     whole = False
@@ -332,35 +337,35 @@ async def scored(
                 f"the index holds vectors of {record}.",
                 REBUILD_HINT,
             )
-        # Of a million rows the index alone finds .954 of the ten nearest, refined .996.
+        # In a million rows the index alone finds 95.4 % of the ten nearest, refined 99.6 %.
         whole = (search.table, search.column) in snapshot.indexed and not snapshot.scope.names
         query = query.nearest_to(search.vector.astype("float32")).column(search.column)
         query, column = query.distance_type("cosine").nprobes(NPROBES), "_distance"
-        if snapshot.scope.names:  # whose rows may lie in other partitions than the nearest
+        if snapshot.scope.names:  # their rows may lie in other partitions than the nearest
             query = query.maximum_nprobes(0)
         query = query if whole else query.refine_factor(REFINE)
     if condition := all_of(snapshot.scope.condition, condition):
         query = query.where(condition)
     rows = await query.select([column]).with_row_id().limit(search.limit).to_arrow()
-    found = zip(rows["_rowid"].to_pylist(), rows[column].to_pylist(), strict=True)
+    scores = dict(zip(rows["_rowid"].to_pylist(), rows[column].to_pylist(), strict=True))
     if column == "_score":
-        return dict(found)
+        return scores
     # IVF_SQ gives the squared distance of the unit vectors, which is twice the cosine distance.
     part = 0.5 if whole else 1.0
-    return {row: 1.0 - part * distance for row, distance in found if distance is not None}
+    return {row: 1.0 - part * distance for row, distance in scores.items() if distance is not None}
 
 
 async def read_units(
-    snapshot: Snapshot, wanted: Mapping[str, Iterable[int]]
+    snapshot: Snapshot, ids: Mapping[str, Iterable[int]]
 ) -> dict[str, dict[int, Unit]]:
-    """Table → row id → unit, read from the tables."""
+    """Read units by table → row ids; return table → row id → unit."""
 
-    async def read(table: str, rows: Iterable[int]) -> dict[int, Unit]:
-        if not (places := sorted(rows)):
+    async def read(table: str, row_ids: list[int]) -> dict[int, Unit]:
+        if not row_ids:
             return {}
-        query = snapshot.tables[table].take_row_ids(places).select(list(columns_of(table)))
-        found = snapshot.scope.named(await query.with_row_id().to_arrow())
-        return dict(zip(found["_rowid"].to_pylist(), units_of(found), strict=True))
+        query = snapshot.tables[table].take_row_ids(row_ids).select(list(columns_of(table)))
+        rows = snapshot.scope.named(await query.with_row_id().to_arrow())
+        return dict(zip(rows["_rowid"].to_pylist(), units_of(rows), strict=True))
 
-    units = await asyncio.gather(*(read(table, rows) for table, rows in wanted.items()))
-    return dict(zip(wanted, units, strict=True))
+    units = await asyncio.gather(*(read(table, sorted(rows)) for table, rows in ids.items()))
+    return dict(zip(ids, units, strict=True))

@@ -1,14 +1,14 @@
-"""The writing side of the tables: one writer at a time, which holds the lock.
+"""Write the tables of an index: one table writer at a time, which holds the lock.
 
-The order within a batch is what keeps the index valid whenever the process dies:
+The order within a batch keeps the index valid whenever the process dies:
 
 1. files that are replaced lose their hash in the manifest (they must be read again),
 2. units and edges are written, one commit per table,
 3. the manifest's rows are written.
 
-A file whose row stands in the manifest with a hash is therefore complete. Rows that
-a run wrote before it died between 2 and 3 belong to a file without a row in the manifest;
-`begin` removes them, so that files new to the manifest can always be plainly added.
+A file whose row in the manifest has a hash is therefore complete. When a run dies between 2 and 3,
+the rows it wrote belong to a file without a row in the manifest. `begin` removes them, so that
+files new to the manifest can always simply be added.
 """
 
 from __future__ import annotations
@@ -66,26 +66,26 @@ PATHS_PER_STATEMENT = 1_000
 """Paths named in one condition; longer ones slow LanceDB's parser of SQL."""
 
 UNINDEXED_SHARE = 0.02
-"""Share of a table outside its full-text index from which on that is built anew: a search
-reads those rows one by one, about 10 µs each, and scores them by the words of the others.
-Building takes 0.3 s for 10,000 rows, 2 s for 60,000."""
+"""Largest share of a table that may be missing from its full-text index before that is rebuilt. A
+search reads the missing rows one by one, about 10 µs each, and scores them by the words of the
+others. A rebuild takes 0.3 s for 10,000 rows, 2 s for 60,000."""
 
 UNINDEXED_ROWS = 50
-"""As many rows may always wait for the next build."""
+"""So many rows may always wait for the next rebuild."""
 
 OLD_VERSIONS = 20, 100
-"""Versions nobody reads any more from which on they are removed and the fragments merged: in a
-small table and in one of 100,000 rows and more. That takes a tenth of a second for each thousand
-rows; each version that stays makes every update and every search a little slower."""
+"""Versions nobody reads any more that a small table may have, and one of 100,000 rows, before they
+are removed and the fragments merged. That takes a tenth of a second for each thousand rows; each
+old version makes every update and every search a little slower."""
 
 KEEP_VERSIONS = timedelta(seconds=20)
-"""A version stays for so long after another one took its place. An open reader goes on to the new
-one within a second, reads all of 300,000 units in four, and asks again when it was too late."""
+"""How long a version stays after the next one was made. An open reader goes on to the new version
+within a second, reads all of 300,000 units in four, and reads again when it was too late."""
 
 VECTOR_INDEX_ROWS = 5_000
-"""Rows from which on IVF_SQ is built: brute force takes 1 ms of processor time for each thousand
-of them, the index 3 ms for 30,000, of whose 70 nearest it finds 99 of 100. Building takes 0.4 s
-for 30,000."""
+"""Rows that a table needs before IVF_SQ is built. Brute force takes 1 ms of processor time for each
+thousand rows; the index takes 3 ms for 30,000 and finds 99 of their 100 nearest. Building it takes
+0.4 s for 30,000."""
 
 MAX_TOKEN = 64
 """Longest token in the full-text index; longer ones are data, not names."""
@@ -101,7 +101,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 @dataclass(slots=True)
 class Writer:
-    """Writes to the tables of one generation."""
+    """Writes rows to the tables of one generation."""
 
     location: Location
     database: Any
@@ -109,13 +109,13 @@ class Writer:
     generation: int
     tables: dict[str, Table]
     previous: dict[str, Table]
-    """Those of the generation that a rebuild replaces: their refined vectors serve."""
+    """Tables of the generation that a rebuild replaces; their refined vectors are reused."""
     fresh: bool = False
-    """These tables were created by this writer and hold nothing that it did not write."""
-    known: set[str] = field(default_factory=set)
+    """Whether this writer created the tables, so that they hold only its own rows."""
+    stored_paths: set[str] = field(default_factory=set)
     """Paths that have rows."""
     described: Table | None = None
-    """The methods whose rows are replaced, when any of them has a description (`begin`)."""
+    """Table `methods` with the rows to replace, if any of them has a description (`begin`)."""
 
     @classmethod
     def open(
@@ -128,14 +128,14 @@ class Writer:
         beside: bool = False,
         collection: bool = False,
     ) -> Writer:
-        """Open the tables for writing, creating them where there are none.
+        """Open the tables for writing; create them where there are none.
 
-        `parser` is the version of what extracts the rows, `vector` is the fast embedding.
-        When either differs from what the tables hold, or on `rebuild`, a new generation
-        is written beside the one that readers use; one that a dead run left is continued.
-        Raises StorageError for an object store that loses commits.
-        `beside`: a first one as well, so that nothing of it is seen before its end.
-        Those of a `collection` have the column REPOSITORY.
+        `parser` is the version of the code that extracts the rows, `vector` is the fast embedding.
+        When either differs from what the tables hold, or on `rebuild`, a new generation is written
+        beside the one that readers use; one that a dead run left is continued. With `beside` this
+        also holds for the first generation, so that nobody reads it before it is complete. Tables
+        of a `collection` have the column REPOSITORY. Raises StorageError for an object store that
+        loses commits.
         """
         if not location.tables_are_local:
             load_extension("check_commits")(location)
@@ -151,8 +151,10 @@ class Writer:
         return writer
 
     def _make_tables(self, dimension: int, collection: bool) -> None:
-        """Make the tables, columns and indices that are missing. Raises IndexFormatError when a
-        table is although a pass over them was complete."""
+        """Make the tables, columns and indices that are missing.
+
+        Raises IndexFormatError when a table is missing although a pass over them was completed.
+        """
         for table, name in generation_tables(self.generation).items():
             if table in self.tables:
                 continue
@@ -163,7 +165,8 @@ class Writer:
             if collection:
                 schema = schema.append(schema.field("path").with_name(REPOSITORY))
             self.tables[table] = self.database.create_table(name, schema=schema)
-        for handle in map(self.tables.__getitem__, UNIT_TABLES):
+        for table in UNIT_TABLES:
+            handle = self.tables[table]
             if self.meta.refined and REFINED not in handle.schema.names:
                 handle.add_columns(refined_field(self.meta.refined.dimension))
             if not handle.list_indices():
@@ -171,25 +174,27 @@ class Writer:
 
     @property
     def first_build(self) -> bool:
-        """No pass over the repository has been completed on these tables."""
+        """Return whether no pass over the repository has been completed on these tables."""
         return bool(self.meta.building) or not self.meta.complete
 
     def manifest(self) -> dict[str, FileRecord]:
-        """All rows of the manifest by path."""
+        """Return all rows of the manifest by path."""
         rows = read_rows(self.tables["files"], FileRecord.__slots__).to_pylist()
         return {row["path"]: FileRecord(**row) for row in rows}
 
     def begin(self, manifest: Mapping[str, FileRecord]) -> None:
-        """Prepare for writing; after a run that did not end, remove rows without a file."""
-        self.known = {path for path, record in manifest.items() if record.status == INDEXED}
-        old = self.previous.get("methods")
-        if old is None and self.known:
-            old = self.tables["methods"]
-        self.described = old if old is not None and old.count_rows(DESCRIBED) else None
+        """Prepare for writing; remove rows without a file that a run left when it died."""
+        indexed = (path for path, record in manifest.items() if record.status == INDEXED)
+        self.stored_paths = set(indexed)
+        methods = self.previous.get("methods")
+        if methods is None and self.stored_paths:
+            methods = self.tables["methods"]
+        described = methods is not None and methods.count_rows(DESCRIBED)
+        self.described = methods if described else None
         if self.meta.dirty and not self.fresh:
             for table in ("methods", "classes", "edges"):
                 paths = read_rows(self.tables[table], ["path"])["path"].unique()
-                self._delete(table, sorted({*paths.to_pylist()} - self.known))
+                self._delete(table, sorted(set(paths.to_pylist()) - self.stored_paths))
         if not self.meta.dirty:
             self.update_meta(dirty=True)
 
@@ -198,12 +203,13 @@ class Writer:
 
         `vectors` gives, per unit table, the fast embedding of each row (n, dimension).
         """
-        replaced = [record.path for record in batch.files if record.path in self.known]
+        paths = [record.path for record in batch.files]
+        replaced = [path for path in paths if path in self.stored_paths]
         self.invalidate(replaced)
         for table, columns in batch.tables.items():
             self._commit(table, columns, replaced, (vectors or {}).get(table))
         self.write_files(batch.files)
-        self.known.update(record.path for record in batch.files)
+        self.stored_paths.update(paths)
 
     def _commit(
         self,
@@ -218,22 +224,19 @@ class Writer:
         import pyarrow as pa
 
         handle = self.tables[table]
-        given = {}
+        values: dict[str, Any] = dict(columns)
         if vectors is not None:
-            given["vector"] = vector_array(vectors, handle.schema.field("vector").type)
+            values["vector"] = vector_array(vectors, handle.schema.field("vector").type)
         if REFINED in handle.schema.names:
             source = self.previous.get(table) or (handle if replaced else None)
             if source is not None and REFINED in source.schema.names:
-                given[REFINED] = _carried(source, columns)
-        unknown = [None] * len(columns["id"])
-        data = pa.Table.from_pydict(
-            {name: given.get(name, columns.get(name, unknown)) for name in handle.schema.names},
-            schema=handle.schema,
-        )
-        self.put(table, data, replaced)
+                values[REFINED] = _stored_vectors(source, columns)
+        nulls = [None] * len(columns["id"])
+        complete = {name: values.get(name, nulls) for name in handle.schema.names}
+        self.put(table, pa.Table.from_pydict(complete, schema=handle.schema), replaced)
 
     def put(self, table: str, data: pa.Table, replaced: Sequence[str]) -> None:
-        """Commit rows of one table; of the files `replaced` no others stay."""
+        """Commit rows of one table; all other rows of the files `replaced` are deleted."""
         handle, manifest = self.tables[table], table == "files"
         if not replaced and (self.fresh or not manifest):
             handle.add(data)
@@ -244,16 +247,16 @@ class Writer:
         merge.execute(data, on_bad_vectors="null")
 
     def invalidate(self, paths: Sequence[str]) -> None:
-        """Make the next run read `paths` again unless this one completes them."""
+        """Let the next run read `paths` again unless this run completes them."""
         for part in _parts(paths):
             self.tables["files"].update(where=one_of("path", part), values={"hash": ""})
 
     def remove(self, paths: Sequence[str]) -> None:
         """Delete files with all their rows."""
-        self.invalidate([path for path in paths if path in self.known])
-        for table in ("methods", "classes", "edges", "files"):
+        self.invalidate([path for path in paths if path in self.stored_paths])
+        for table in TABLES:
             self._delete(table, paths)
-        self.known.difference_update(paths)
+        self.stored_paths.difference_update(paths)
 
     def write_files(self, records: Iterable[FileRecord]) -> None:
         """Write rows of the manifest."""
@@ -269,8 +272,10 @@ class Writer:
             self.tables[table].delete(one_of("path", part))
 
     def refine_with(self, record: EmbeddingRecord) -> None:
-        """Let the column of the chosen embedding hold vectors of `record`: it is emptied of others;
-        the rows themselves stay as they are."""
+        """Make the column of the chosen embedding anew and empty, for vectors of `record`.
+
+        The other columns of the rows stay as they are.
+        """
         with self.growing():
             self.update_meta(refined=None)
             for table in UNIT_TABLES:
@@ -281,11 +286,11 @@ class Writer:
             self.update_meta(refined=record)
 
     def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
-        """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
+        """Rebuild indices, with `create` if it is set, and merge fragments, where that pays."""
         tidy_tables(self.database, self.tables, self.first_build, create or create_index)
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
-        """Note that a pass over the repository is complete; a rebuild becomes current."""
+        """Store that a pass over the repository is complete; a rebuild becomes current."""
         self.update_meta(
             generation=self.generation,
             building=0,
@@ -299,18 +304,18 @@ class Writer:
             vector=vector,
             versions=self._versions(),
         )
-        # A reader in the middle of a query on tables that go here asks again (Tables).
+        # A reader in the middle of a query on the dropped tables reads again (`Reader.ask`).
         self.previous.clear()
         drop_other_generations(self.database, {self.generation})
 
     @property
     def checked_ns(self) -> int:
-        """Start of the last completed pass over these rows; 0 when there was none."""
+        """Return when the last completed pass over these rows began; 0 when there was none."""
         return 0 if self.first_build else self.meta.checked_ns
 
     @contextmanager
     def growing(self) -> Iterator[None]:
-        """Meanwhile vectors are committed a few at a time (`Meta.growing`)."""
+        """Note in `meta` that vectors are committed a few at a time meanwhile (`Meta.growing`)."""
         self.update_meta(refining=True)
         try:
             yield
@@ -318,39 +323,46 @@ class Writer:
             self.update_meta(refining=False, versions=self._versions())
 
     def _versions(self) -> tuple[int, ...]:
-        """None of a collection, whose indices are built when nobody holds it."""
-        alone = REPOSITORY not in self.tables["files"].schema.names
-        return tuple(self.tables[table].version for table in TABLES if alone)
+        """Return the versions of the tables.
+
+        Empty for a collection: its indices are built without the lock.
+        """
+        if REPOSITORY in self.tables["files"].schema.names:
+            return ()
+        return tuple(self.tables[table].version for table in TABLES)
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""
         self.meta = write_meta(self.database, replace(self.meta, **changes))
 
 
-def _carried(source: Table, columns: Columns) -> pa.Array:
-    """Refined vectors that `source` holds for the same id and the same text, else null.
+def _stored_vectors(source: Table, columns: Columns) -> pa.Array:
+    """Return the refined vectors that `source` has for the same ids and texts, else null.
 
     An edit then costs the provider only the units whose text it changed.
     """
     import pyarrow as pa
 
-    old, place = _kept(source, columns, "code", REFINED, f"{REFINED} IS NOT NULL")
-    if not len(old):
-        return pa.nulls(len(place), old.type)
-    return old.take(pa.array(place, pa.int64()))
+    vectors, numbers = _stored_values(source, columns, "code", REFINED, f"{REFINED} IS NOT NULL")
+    if not len(vectors):
+        return pa.nulls(len(numbers), vectors.type)
+    return vectors.take(pa.array(numbers, pa.int64()))
 
 
-def _kept(
+def _stored_values(
     source: Table, columns: Columns, text: str, value: str, condition: str
 ) -> tuple[pa.Array, list[int | None]]:
-    """What `source` holds as `value` of the files of `columns` where `condition` holds, and for
-    each row of `columns` the place there of the same id with the same `text`, None for none."""
-    inside = all_of(one_of("path", sorted({*columns["path"]})), condition)
-    old = read_rows(source, ("id", text, value), inside).combine_chunks()
-    pairs = zip(old["id"].to_pylist(), old[text].to_pylist(), strict=True)
-    places = {pair: place for place, pair in enumerate(pairs)}
-    wanted = zip(columns["id"], columns[text], strict=True)
-    return old[value].combine_chunks(), [places.get(pair) for pair in wanted]
+    """Read the column `value` of `source`, and find which row is that of each row of `columns`.
+
+    Rows of the files in `columns` that meet `condition` are read. Return their values, and for each
+    row of `columns` the number of the value with the same id and `text`, or None.
+    """
+    inside = all_of(one_of("path", sorted(set(columns["path"]))), condition)
+    rows = read_rows(source, ("id", text, value), inside).combine_chunks()
+    keys = zip(rows["id"].to_pylist(), rows[text].to_pylist(), strict=True)
+    numbers = {key: number for number, key in enumerate(keys)}
+    new_keys = zip(columns["id"], columns[text], strict=True)
+    return rows[value].combine_chunks(), list(map(numbers.get, new_keys))
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
@@ -358,8 +370,7 @@ def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
     return (paths[at : at + PATHS_PER_STATEMENT] for at in starts)
 
 
-# Generations: every step may be the last one of a killed run, and each leaves what the next run can
-# open.
+# Generations: a run may be killed after any step, and the next run can open what it left.
 
 
 def choose_generation(
@@ -367,10 +378,11 @@ def choose_generation(
 ) -> Meta:
     """Commit and return the meta that says which generation this run writes.
 
-    The current one while `parser` and `vector` are what its rows were made with, else the
-    next, a first one too if `beside`; a rebuild for the same two that a dead run left goes on.
+    It writes the current one while its rows were made with `parser` and `vector`, else the next
+    one, and with `beside` also when there is none yet. A rebuild that a dead run left is continued
+    if it was made with the same two.
     """
-    wanted = f"{parser} {vector}"
+    building_key = f"{parser} {vector}"
     try:
         meta = read_meta(database)
     except IndexFormatError as error:
@@ -379,47 +391,50 @@ def choose_generation(
         meta = None
     if meta is None:
         database.drop_all_tables()
-        new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
-        return write_meta(database, replace(new, building=2 * beside, building_key=wanted))
+        meta = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
+        building = 2 if beside else 0
+        return write_meta(database, replace(meta, building=building, building_key=building_key))
     stale = (meta.parser, meta.vector) != (parser, vector)
-    other = bool(meta.building) and meta.building_key != wanted
-    if rebuild or other or (stale and not meta.building):
-        number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
-        new = replace(meta, building=number, building_key=wanted, dirty=True)
-        return write_meta(database, new)
+    other_build = meta.building and meta.building_key != building_key
+    if rebuild or other_build or (stale and not meta.building):
+        building = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
+        changed = replace(meta, building=building, building_key=building_key, dirty=True)
+        return write_meta(database, changed)
     return meta
 
 
-def drop_other_generations(database: Any, wanted: set[int]) -> None:
-    """Drop every table but `meta` and those of the generations `wanted`."""
-    keep = {name for number in wanted for name in generation_tables(number).values()}
+def drop_other_generations(database: Any, generations: set[int]) -> None:
+    """Drop every table but `meta` and those of `generations`."""
+    keep = {META_TABLE}
+    for number in generations:
+        keep.update(generation_tables(number).values())
     for name in table_names(database):
-        if name != META_TABLE and name not in keep:
+        if name not in keep:
             database.drop_table(name, ignore_missing=True)
 
 
 def existing_tables(database: Any, generation: int) -> dict[str, Table]:
-    """The tables of `generation` that are there.
+    """Return the tables of `generation` that exist.
 
-    A run may have died before it made one, or while it did: its folder is there, no version.
+    A run may have died before it made one, or meanwhile: then there is a folder without a version.
     """
-    found = {}
+    handles = {}
     for table, name in generation_tables(generation).items():
         try:
-            found[table] = database.open_table(name)
+            handles[table] = database.open_table(name)
         except ValueError as error:
             if "not found" not in str(error):
                 raise
         else:
-            refuse_functions(found[table].schema)
-    return found
+            refuse_functions(handles[table].schema)
+    return handles
 
 
 # Indices and fragments
 
 
 def create_index(handle: Table, column: str) -> None:
-    """Build the index on `column`, or build it anew."""
+    """Build or rebuild the index on `column`."""
     handle.create_index(column, config=index_config(column), replace=True)
 
 
@@ -438,43 +453,51 @@ def tidy_tables(
 def build_indices(
     tables: Mapping[str, Table], every: bool, create: Callable[[Table, str], None]
 ) -> None:
-    """Build what is missing, and build anew what many rows are not in; `every`: all of them.
+    """Build indices that are missing or lack many rows; `every`: all indices.
 
-    Building an index anew costs no more than updating it would, and leaves the data where
-    it is.
+    Rebuilding an index costs no more than updating it, and leaves the data where it is.
     """
     for name, handle in tables.items():
-        unindexed = {
+        lacking = {
             index.columns[0]: int(index.num_unindexed_rows or 0) for index in handle.list_indices()
         }
         rows = handle.count_rows()
         limit = max(UNINDEXED_ROWS, int(rows * UNINDEXED_SHARE))
-        few = rows <= UNINDEXED_ROWS  # as soon read as looked up
-        columns = [one for one in _COLUMNS[name] if one == "search_text" or not few]
-        columns = [one for one in columns if one in handle.schema.names]
-        for column in {"vector", REFINED}.intersection(handle.schema.names):
-            if rows >= VECTOR_INDEX_ROWS <= handle.count_rows(f"{column} IS NOT NULL"):
-                columns.append(column)
-        for column in columns:
-            if every or unindexed.get(column, limit + 1) > limit:
+        for column in _columns_to_index(name, handle, rows):
+            if every or lacking.get(column, limit + 1) > limit:
                 create(handle, column)
 
 
+def _columns_to_index(name: str, handle: Table, rows: int) -> list[str]:
+    """Return the columns that get an index in the table `name` with so many `rows`."""
+    columns = list(_COLUMNS[name])
+    if rows <= UNINDEXED_ROWS:  # reading them is as fast as looking them up
+        columns = [column for column in columns if column == "search_text"]
+    if rows >= VECTOR_INDEX_ROWS:
+        columns += ["vector", REFINED]
+    columns = [column for column in columns if column in handle.schema.names]
+    for column in {"vector", REFINED}.intersection(columns):
+        if handle.count_rows(f"{column} IS NOT NULL") < VECTOR_INDEX_ROWS:
+            columns.remove(column)
+    return columns
+
+
 def merge_fragments(handle: Table) -> None:
-    """Merge small fragments and remove old versions, once there are enough of these."""
-    made = [version["timestamp"] for version in handle.list_versions()]
+    """Merge small fragments and remove old versions, once there are many old versions."""
+    times = [version["timestamp"] for version in handle.list_versions()]
     now = datetime.now()
     # Each version was current until the next one was made.
-    current = [first for first, after in pairwise([*made, now]) if after > now - KEEP_VERSIONS]
+    intervals = pairwise([*times, now])
+    current = [start for start, end in intervals if end > now - KEEP_VERSIONS]
     # Merging makes versions of its own while time goes on: what is current now stays meanwhile.
     limit = min(current, default=now) - KEEP_VERSIONS
     few, many = OLD_VERSIONS
-    if sum(one < limit for one in made) > min(max(few, handle.count_rows() // 1_000), many):
+    if sum(time < limit for time in times) > min(max(few, handle.count_rows() // 1_000), many):
         handle.optimize(cleanup_older_than=now - limit)
 
 
 def index_config(column: str) -> Any:
-    """LanceDB's configuration of the index on `column`."""
+    """Return LanceDB's configuration of the index on `column`."""
     from lancedb.index import FTS, Bitmap, BTree, IvfSq
 
     if column == "search_text":
@@ -489,26 +512,26 @@ def index_config(column: str) -> Any:
     return Bitmap() if column in _FEW_VALUES else BTree()
 
 
-# Descriptions, which join the text that is embedded and searched (`code`, `search_text`): one
-# belongs to the source that it was written for, so a row whose source changed loses it.
+# Descriptions join the text that is embedded and searched (`code`, `search_text`). A description
+# belongs to the source that it was written for: a row whose source changed loses it.
 
 
 def write_comments(
     writer: Writer, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
 ) -> int:
-    """Set the descriptions of methods; returns how many rows changed. One commit.
+    """Set the descriptions of methods in one commit; return how many rows changed.
 
-    The vectors of a changed row are made anew: those of `fast`, if the index holds such, here;
-    the others are dropped, and refining fills them again. Methods that are gone or have another
+    The vectors of a changed row are replaced: those of `fast`, if the index holds such, at once;
+    the others are dropped, and refining adds them later. Methods that are gone or have another
     source by now are left alone.
     """
     import pyarrow as pa
 
     comments = {unit.id: (unit.source_code, text) for unit, text in described}
     handle = writer.tables["methods"]
-    found = read_rows(handle, handle.schema.names, one_of("id", comments))
+    rows = read_rows(handle, handle.schema.names, one_of("id", comments))
     changed = []
-    for row, unit in zip(found.to_pylist(), units_of(found), strict=True):
+    for row, unit in zip(rows.to_pylist(), units_of(rows), strict=True):
         source, comment = comments[unit.id]
         if row["llm_comment"] == comment or unit.source_code != source:
             continue
@@ -529,25 +552,25 @@ def write_comments(
 
 
 def keep_comments(writer: Writer, batch: Batch) -> None:
-    """Give the methods of `batch` the descriptions that rows of the same id and source have.
+    """Give the methods of `batch` the descriptions of stored rows with the same id and source.
 
-    To be called before `batch` is embedded and written.
+    Call it before `batch` is embedded and written.
     """
     columns = batch.tables["methods"]
-    old = writer.described
-    if old is None or not columns:
+    source = writer.described
+    if source is None or not columns:
         return
-    comments, places = _kept(old, columns, "source_code", "llm_comment", DESCRIBED)
-    for place, known in enumerate(places):
-        if known is None:
+    comments, numbers = _stored_values(source, columns, "source_code", "llm_comment", DESCRIBED)
+    for row, number in enumerate(numbers):
+        if number is None:
             continue
-        comment, fields = comments[known].as_py(), decode(columns["code"][place])
-        doc = "\n".join(part for part in (comment, fields.doc_comment) if part)
-        columns["llm_comment"][place] = comment
-        columns["code"][place] = encode(replace(fields, doc_comment=doc))
-        columns["search_text"][place] = _with_words(columns["search_text"][place], comment)
+        comment, fields = comments[number].as_py(), decode(columns["code"][row])
+        doc = "\n".join(filter(None, (comment, fields.doc_comment)))
+        columns["llm_comment"][row] = comment
+        columns["code"][row] = encode(replace(fields, doc_comment=doc))
+        columns["search_text"][row] = _with_words(columns["search_text"][row], comment)
 
 
 def _with_words(text: str, comment: str) -> str:
-    """Tokens of a unit with those of its description."""
+    """Return the tokens of a unit followed by those of its description."""
     return " ".join([text, *search_tokens(comment)])
