@@ -9,7 +9,7 @@ from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.store import Tables
 
 FRESH_FILES = 10
-"""Files of the best hits whose state on disk is looked at; one stat each."""
+"""Files of the best hits whose state on disk is checked; one stat each."""
 
 
 def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
@@ -23,13 +23,13 @@ def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
 
 
 def shortfall(tables: Tables) -> str:
-    """Say what an answer misses while the first index is made; '' once it is complete."""
+    """Return a sentence for an answer while the first index is built; '' once it is complete."""
     rest = "is being indexed"
     if not holder_of(tables.location):
         tables.look_again()  # the run may have ended just now
-        rest = "is not indexed: `codeqa index` goes on"
+        rest = "is not indexed yet; run `codeqa index` to continue"
     elif is_paused(tables.location):
-        rest = "waits, for indexing is paused"
+        rest = "is not indexed yet, because indexing is paused"
     meta, files = tables.meta(), tables.counts().files
     if meta.complete:
         return ""
@@ -37,15 +37,15 @@ def shortfall(tables: Tables) -> str:
 
 
 def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
-    """Say what was searched: files, by words and names, and by the vectors of `columns`."""
+    """Return a sentence on what was searched: by words and names, and by vectors of `columns`."""
     counts, meta = tables.counts(), tables.meta()
-    of, so_far = (counts.files, "") if meta.complete else (meta.expected, " so far")
-    files = f"{counts.files:,} of {of:,} files{so_far}"
+    total, so_far = (counts.files, "") if meta.complete else (meta.expected, " so far")
+    files = f"{counts.files:,} of {total:,} files{so_far}"
     if tables.location.snapshot_of:
         files += f" of {tables.location.name}"
-    filled = {"vector": counts.embedded, "vector_refined": counts.refined}
+    embedded = {"vector": counts.embedded, "vector_refined": counts.refined}
     parts = [
-        f"by meaning ({record.name}): {filled[column]:,} of {counts.units:,} pieces"
+        f"by meaning ({record.name}): {embedded[column]:,} of {counts.units:,} pieces"
         for column, record in tables.vector_columns()
         if column in columns
     ]

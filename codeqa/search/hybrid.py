@@ -1,4 +1,4 @@
-"""Search an index: channels, ranking, drafts of the answer, reranking, and a choice of hits."""
+"""Search an index: channels, ranking, drafts of the answer, reranking, and the choice of hits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from codeqa.search.by_model import (
     merge,
     needless,
     search_by_drafts,
-    search_by_hypotheses,
+    search_by_model_drafts,
 )
 from codeqa.search.channels import Candidates, gather, resolve_query
 from codeqa.search.coverage import changed_files, coverage, shortfall
@@ -34,7 +34,7 @@ from codeqa.types import Hit, HydeMode, StageTime
 
 HITS_SO_FAR = 10
 """Hits of the question alone that are shown while a model writes drafts."""
-NO_MODEL = "No draft of the answer was made, for no language model is chosen."
+NO_MODEL = "No draft of the answer was made, because no language model is chosen."
 
 SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, SearchResult]
 
@@ -44,33 +44,32 @@ class Search:
     """Answers questions from one index."""
 
     tables: Callable[[], Tables]
-    """The index for reading. May raise CodeQAError."""
+    """Opens the index for reading. May raise CodeQAError."""
     settings: Settings
     encoder: Callable[[str], Embedding | None] | None = None
-    """The query side of the embedding with a given name, None when it is not at hand. May raise
-    CodeQAError."""
+    """Returns the query side of the embedding of that name, None when it cannot be loaded here. May
+    raise CodeQAError."""
     _: KW_ONLY
     reranker: Reranker = rerank_built_in
-    """Orders the units of a search that asks for it."""
+    """Orders the units of a search with `rerank`."""
     connect: Callable[[], Model | None] = lambda: None
-    """The model that writes hypothetical answers, None for none."""
+    """Returns the model that writes drafts, None for none."""
     catch_up: Callable[[Iterable[str]], bool] | None = None
-    """Of several repositories: brings the index up to date and says whether it did; it is asked to
-    once when files that were found have changed."""
+    """Brings the index of several repositories up to date and returns whether it did; called once
+    per search, when files of its hits have changed."""
     keep_up: Callable[[], str] = str
-    """Brings in what has changed on disk before the index is searched; gives a sentence where that
+    """Indexes what has changed on disk before the index is searched; returns a sentence where that
     takes too long, else ''."""
-    asked: set[str] = field(default_factory=set)
-    """Gets the files that were found."""
+    hit_paths: set[str] = field(default_factory=set)
+    """Collects the files of the hits."""
 
     def search(
         self, question: str, *, kind: str = "", language: str = "", path: str = "", **options: Any
     ) -> SearchResult:
-        """Return the best `top` units and at least ten files for `question`; the keyword filters
-        join those written in it.
+        """Return the best `top` units and at least ten files for `question`.
 
-        Nothing is sent to a language model unless `hyde` says so: see `steps`, which
-        raises the same.
+        The keyword filters join those written in it. `options` are those of `steps`, which raises
+        the same; nothing is sent to a language model unless `hyde` says so.
         """
         query = parse_query(question, kind=kind, language=language, path=path)
         steps = self.steps(query, **options)
@@ -93,21 +92,21 @@ class Search:
         use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
-        """Search; yield the question's own best HITS_SO_FAR, each stage of the language model as it
-        begins and as it ends, then the final best.
+        """Search; return the result and yield progress.
 
-        `hyde` is how many drafts of the answer a model writes to search by, '' for what the setting
-        says. `drafts` are the caller's own; with them, or without `use_model`, no model is asked.
-        Once `cancelled()` is true what takes long is left out. Raises IndexMissingError and
-        IndexFormatError as the tables do.
+        Where a model writes drafts, yield first the question's own best HITS_SO_FAR, then each
+        stage of the model as it begins and as it ends, then the final best. `hyde` is how many
+        drafts it writes, '' for what the setting says. `drafts` are the caller's own; with them, or
+        without `use_model`, no model is asked. Once `cancelled()` is true, slow steps are left out.
+        Raises IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
-        # Ask all channels for what the question itself says, and rank what they find.
+        # Search for the question itself in all channels, and rank the candidates.
         first = self._search_question(query)
         query, candidates, hits = first.query, first.candidates, first.hits
-        files, warnings, stages = rank_files(hits), [*first.warnings], list[StageTime]()
+        files, warnings, stages = rank_files(hits), list(first.warnings), list[StageTime]()
 
-        # Search by drafts of the answer, too, which a model or the caller writes.
+        # Search also by drafts of the answer, which a model or the caller writes.
         mode: HydeMode = "off" if drafts else hyde or self.settings.hyde or "two"
         model = self._model_for_drafts(mode, bool(hyde), warnings) if use_model else None
         shows_early = model is not None and bool(hits) and not needless(query, candidates)
@@ -116,22 +115,22 @@ class Search:
         if drafts:
             candidates, stages = search_by_drafts(first, drafts)
         elif model is not None:
-            candidates, stages = yield from search_by_hypotheses(
+            candidates, stages = yield from search_by_model_drafts(
                 first, model, mode, self.settings, cancelled
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
         if stages:
             hits, files = merge(rank(candidates, query), hits, files, top)
 
-        # Let the reranker read the best of them.
+        # Let the reranker read the best hits.
         reranker, reranking = "", list[StageTime]()
         if rerank and not cancelled():
-            begun = time.perf_counter()
+            rerank_started = time.perf_counter()
             reranked = self.reranker(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
-            took = (time.perf_counter() - begun) * 1000
-            reranking = [StageTime("rerank", took, "done")]
+            milliseconds = (time.perf_counter() - rerank_started) * 1000
+            reranking = [StageTime("rerank", milliseconds, "done")]
 
         result = self._choose(first, candidates, hits, files, top)
         if shows_early:
@@ -148,13 +147,13 @@ class Search:
             stages=(*stages, StageTime("search", own, "done"), *reranking),
         )
 
-    def _search_question(self, asked: Query) -> FirstSearch:
-        """Search for the question alone, once more where the index was behind the files found."""
-        behind = self.keep_up()
+    def _search_question(self, parsed: Query) -> FirstSearch:
+        """Search for the question alone, again if files of the hits have changed on disk."""
+        delay = self.keep_up()
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         version = tables.version()
-        query, warnings = resolve_query(tables, asked)
+        query, warnings = resolve_query(tables, parsed)
         try:
             candidates = gather(tables, query, encoders)
         except EmbeddingError as error:
@@ -163,19 +162,19 @@ class Search:
         hits = rank(candidates, query)
         paths = [hit.unit.path for hit in hits]
         complete, outdated = tables.meta().complete, changed_files(tables, paths)
-        if outdated:  # the index may hold it by now
+        if outdated:  # the index may have caught up meanwhile
             tables.look_again()
             outdated = changed_files(tables, paths)
         if self.catch_up and complete:
             caught_up = bool(outdated) and self.catch_up(outdated)
-            # Also where the index caught up by itself between the search and that look.
+            # Also if the index caught up by itself between the search and that check.
             if caught_up or tables.version() != version:
                 tables.look_again()
-                query, warnings = resolve_query(tables, asked)
+                query, warnings = resolve_query(tables, parsed)
                 candidates = gather(tables, query, encoders)
                 hits = rank(candidates, query)
-        warnings += filter(None, [behind, "" if complete else shortfall(tables)])
-        warnings = [*tables.notices, *warnings]
+        notices = list(filter(None, [delay, "" if complete else shortfall(tables)]))
+        warnings = list(tables.notices) + warnings + notices
         return FirstSearch(tables, encoders, trouble, query, candidates, hits, warnings)
 
     def _choose(
@@ -192,17 +191,17 @@ class Search:
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
         files = files[: max(top, FILES)]
-        paths = [hit.unit.path for hit in (*mentioned, *units)]
+        paths = [hit.unit.path for hit in mentioned + units]
         changed = changed_files(tables, paths)
-        self.asked.update(paths)
+        self.hit_paths.update(paths)
         signals = RankingSignals(candidates, query)
-        explained: dict[str, Hit] = {}
+        by_unit: dict[str, Hit] = {}
 
         def explain(hit: Hit) -> Hit:
-            # Once per unit, as it stands in the first list that has it: its words are slow to find.
-            if hit.unit.id not in explained:
-                explained[hit.unit.id] = signals.explain(hit, changed.get(hit.unit.path, ""))
-            return explained[hit.unit.id]
+            # Once per unit, as in the first list that holds it: the words are slow to find.
+            if hit.unit.id not in by_unit:
+                by_unit[hit.unit.id] = signals.explain(hit, changed.get(hit.unit.path, ""))
+            return by_unit[hit.unit.id]
 
         return SearchResult(
             query=query,
@@ -216,9 +215,14 @@ class Search:
             changed=changed,
         )
 
-    def _model_for_drafts(self, mode: HydeMode, wished: bool, warnings: list[str]) -> Model | None:
-        """Return the model that writes drafts, None where none is to or can; why goes to
-        `warnings`, where drafts were `wished` for or the model is chosen and cannot be asked."""
+    def _model_for_drafts(
+        self, mode: HydeMode, explicit: bool, warnings: list[str]
+    ) -> Model | None:
+        """Return the model that writes drafts, None for none.
+
+        Adds to `warnings` why a chosen model cannot be asked, or that no model is chosen though
+        the request has an `explicit` wish for drafts.
+        """
         if mode == "off":
             return None
         try:
@@ -226,12 +230,12 @@ class Search:
         except CodeQAError as error:
             warnings.append(f"No draft of the answer was made. {error}")
             return None
-        if model is None and wished:
+        if model is None and explicit:
             warnings.append(NO_MODEL)
         return model
 
     def _encoders(self, tables: Tables) -> tuple[dict[str, Embedding], str]:
-        """Return the encoder of each vector column that is at hand, and what stood in the way."""
+        """Return the encoders of the vector columns, and why one is missing ('' if none is)."""
         encoders: dict[str, Embedding] = {}
         trouble = ""
         for column, record in tables.vector_columns():
@@ -252,12 +256,12 @@ def open_search(
     vectors: bool = True,
     catch_up: Callable[[Iterable[str]], bool] | None = None,
     keep_up: Callable[[], str] = str,
-    asked: set[str] | None = None,
+    hit_paths: set[str] | None = None,
 ) -> Search:
     """Return the search of the index that `tables` opens.
 
-    Without `models` nothing is written by a language model to search by, without `vectors` no
-    embedding is used. Raises SettingsError for a reranker that cannot be used.
+    Without `models` no drafts are written by a language model, without `vectors` no embedding is
+    used. Raises SettingsError for a reranker that cannot be used.
     """
     return Search(
         tables,
@@ -267,24 +271,28 @@ def open_search(
         connect=models.small_model if models else lambda: None,
         catch_up=catch_up if settings.watch else None,
         keep_up=keep_up,
-        asked=set() if asked is None else asked,
+        hit_paths=set() if hit_paths is None else hit_paths,
     )
 
 
 def search_for_programs(
     search: Search, question: str, guess: str = "", **options: Any
 ) -> dict[str, Any]:
-    """Return what a search finds, as data for programs; `guess` is a draft of the code."""
+    """Return the result of a search as data for programs; `guess` is a draft of the code."""
     result = search.search(question, drafts=(guess,) if guess.strip() else (), **options)
-    return {
-        "question": question,
-        **{name: getattr(result, name) for name in OF_RESULT},
-        "stages": [asdict(stage) for stage in result.stages],
+    fields = {"question": question} | _fields(result, OF_RESULT)
+    return fields | {
+        "stages": list(map(asdict, result.stages)),
         "notice": " ".join(result.warnings),
-        "hits": [
-            {name: getattr(hit.unit, name) for name in OF_UNIT}
-            | {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
-            for hit in result.units
-        ],
+        "hits": list(map(_hit_fields, result.units)),
         "files": [{"path": file.path, "score": file.score} for file in result.files],
     }
+
+
+def _hit_fields(hit: Hit) -> dict[str, Any]:
+    fields = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
+    return _fields(hit.unit, OF_UNIT) | fields
+
+
+def _fields(record: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}

@@ -1,7 +1,7 @@
-"""What a question asks for: words, names, paths, filters and the kind of question it is.
+"""Parse a question into words, names, paths and filters, and tell what kind of question it is.
 
-An identifier is found in any language, the words that only ask are known in English. Nothing is
-translated.
+Identifiers are found in questions of any language; question words are mainly those of English.
+Nothing is translated.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from codeqa.asked import word_list
 from codeqa.languages import language_called, languages
@@ -27,9 +28,9 @@ from codeqa.text.tokens import (
 from codeqa.types import KINDS
 
 LONGEST_QUESTION = 4_000
-"""Characters of a question that are searched for; more would be a pasted file."""
+"""Most characters of a question that are searched for; more would be a pasted file."""
 MOST_WORDS = 48
-"""Distinct words searched for: full-text search takes time for each of them."""
+"""Most distinct words searched for: full-text search takes time for each of them."""
 
 QUESTION_WORDS = word_set("""
 a about all an and any are as at be been being but by can could did do does doing done each
@@ -57,7 +58,7 @@ ROLE_OF_WORD = {word: role for role, text in _ROLE_WORDS.items() for word in tex
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u1100-\u11ff\uff66-\uff9d"
 _UNSPACED = rf"[{_CJK}\u0e00-\u0e7f]"
 """Chinese, Japanese, Korean and Thai letters: identifiers stand between them without a blank,
-in Korean with a particle behind."""
+in Korean with a particle after them."""
 _CODE = r"[A-Za-z0-9_$@./\\-]"
 
 _BETWEEN = re.compile(rf"(?<={_UNSPACED})(?={_CODE})|(?<={_CODE})(?={_UNSPACED})")
@@ -86,7 +87,7 @@ _OVERVIEW = re.compile(
     r"|where (?:do|should|can) i (?:start|begin)",
     re.IGNORECASE,
 )
-"""What a question about the whole repository looks like."""
+"""Matches questions about the whole repository."""
 NO_FILTER = Filter()
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
@@ -95,14 +96,14 @@ _SAME = {"lang": "language", "file": "path"}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, taken apart; every collection is in order of appearance and distinct."""
+    """A parsed question; every collection is in order of appearance and distinct."""
 
     text: str
     """The question without tag, filters and the `@` of mentions."""
     words: tuple[str, ...]
     """Lower-case words that describe, question words left out."""
     tokens: tuple[str, ...]
-    """What full-text search is asked: parts of the words and whole identifiers."""
+    """Tokens for full-text search: parts of the words and whole identifiers."""
     names: tuple[str, ...] = ()
     """Identifiers written as code (`route`, `get_user`, `Flask.route` → also `route`)."""
     qualified: tuple[str, ...] = ()
@@ -114,25 +115,25 @@ class Query:
     files: tuple[str, ...] = ()
     """Files and folders mentioned (`app.py`, `src/flask/`)."""
     filters: Filter = NO_FILTER
-    """What its `lang:`, `kind:` and `path:` say; paths as written."""
+    """Its `lang:`, `kind:` and `path:`; paths as written."""
     pointed: tuple[str, ...] = ()
-    """What stands behind each `@`, as written."""
+    """The texts after each `@`, as written."""
     traceback: Traceback | None = None
-    """What was pasted of one; of its text only the error is searched for."""
+    """The traceback pasted into it; only its error is searched for as text."""
     mentions: tuple[Mention, ...] = ()
-    """What of these is in the index (`resolve_query`): guaranteed, folders restrict."""
+    """What `pointed` stands for in the index (`resolve_query`): guaranteed, folders restrict."""
     subjects: tuple[str, ...] = ()
-    """Words after "does", as written: what something is asked about by its name."""
+    """Words after "does", as written: the name of what the question is about."""
     roles: frozenset[str] = frozenset()
-    """Roles that the question asks about: these are not pushed back."""
+    """Roles that the question asks about: their penalty is smaller."""
     symbol_like: bool = False
-    """It is a name to look up rather than a sentence."""
+    """Whether it is a name to look up rather than a sentence."""
     overview: bool = False
-    """It asks about the whole repository."""
+    """Whether it asks about the whole repository."""
 
     @property
     def points_at_code(self) -> bool:
-        """Whether it says itself which code it is about."""
+        """Whether the question itself says which code it is about."""
         return bool(self.pointed or self.traceback)
 
     @property
@@ -141,13 +142,12 @@ class Query:
 
 
 def parse_query(question: str, *, language: str = "", kind: str = "", path: str = "") -> Query:
-    """Take `question` apart; the keyword filters join those written in it."""
+    """Parse `question`; the keyword filters join those written in it."""
     question, language, kind, path = map(well_formed, (question, language, kind, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))
     text, traceback = take_traceback(text)
     text, pointed = take_mentions(text[:LONGEST_QUESTION])
-    given = {"languages": language, "kinds": kind, "paths": path}
-    text, filters = _take_filters(text, given)
+    text, filters = _take_filters(text, {"languages": language, "kinds": kind, "paths": path})
     phrases = [first or second for first, second in _PHRASE.findall(text)]
     text = _BETWEEN.sub(" ", text)
     query = Query(
@@ -164,74 +164,74 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     return with_words(query, text)
 
 
-def _take_filters(text: str, given: Mapping[str, str]) -> tuple[str, Filter]:
-    """`text` without its filters, and what these and `given` ask for. A `kind:` that no unit has
-    stays in the text as a word.
+def _take_filters(text: str, others: Mapping[str, str]) -> tuple[str, Filter]:
+    """Return `text` without its filters, and the filter of these and `others`.
 
-    A `-` before a filter leaves out what it names; several of one key are alternatives.
+    A `-` before a filter leaves out what it names; several of one key are alternatives. A `kind:`
+    that no unit has stays in the text as a word.
     """
-    found: dict[str, dict[str, None]] = {}
-    names = {"kinds": str.lower, "languages": language_named}
+    filters: dict[str, dict[str, None]] = {}
+    normalize = {"kinds": str.lower, "languages": language_named}
 
     def take(match: re.Match[str]) -> str:
-        minus, key, value = match[1], match[2].lower(), match[3] or match[4] or ""
+        minus, key, text = match[1], match[2].lower(), match[3] or match[4] or ""
         field = f"{_SAME.get(key, key)}s"
-        named = names.get(field, str)(value)
-        if not named.strip() or (field == "kinds" and named not in KINDS):
+        value = normalize.get(field, str)(text)
+        if not value.strip() or (field == "kinds" and value not in KINDS):
             return match[0]
-        found.setdefault(f"excluded_{field}" if minus else field, {})[named] = None
+        filters.setdefault(f"excluded_{field}" if minus else field, {})[value] = None
         return " "
 
     text = re.sub(r"\s+", " ", _FILTER.sub(take, text)).strip()
-    for field, value in given.items():
+    for field, value in others.items():
         if value.strip():
-            found.setdefault(field, {})[names.get(field, str)(value)] = None
-    return text, Filter(**{field: tuple(values) for field, values in found.items()})
+            filters.setdefault(field, {})[normalize.get(field, str)(value)] = None
+    return text, Filter(**{field: tuple(values) for field, values in filters.items()})
 
 
 def language_named(value: str) -> str:
-    """The language that is meant by `value` (`JS` → `javascript`), else `value` in lower case."""
-    low = value.lower()
-    if (language := language_called(low)).key:
+    """Return the language meant by `value` (`JS` → `javascript`), else `value` in lower case."""
+    lower = value.lower()
+    if (language := language_called(lower)).key:
         return language.name
-    ending = "." + low.removeprefix(".")
-    found = [one.name for one in languages().values() if ending in one.extensions]
-    return found[0] if found else low
+    ending = "." + lower.removeprefix(".")
+    names = (language.name for language in languages().values() if ending in language.extensions)
+    return next(names, lower)
 
 
 def says_something(text: str) -> bool:
-    """Whether `text` holds a word that does more than ask: "and why is that?" holds none."""
+    """Return whether `text` holds more than question words: "and why is that?" does not."""
     return not QUESTION_WORDS.issuperset(_lower(text))
 
 
 def is_foreign(text: str) -> bool:
-    """Whether `text` is in another language than English, by the words that only ask."""
-    used = _lower(text)
-    foreign = sum(word in word_list("foreign") for word in used)
-    return foreign > 1 and foreign > sum(word in QUESTION_WORDS for word in used)
+    """Return whether the question words of `text` are of another language than English."""
+    text_words = _lower(text)
+    foreign = sum(map(word_list("foreign").__contains__, text_words))
+    return foreign > 1 and foreign > sum(map(QUESTION_WORDS.__contains__, text_words))
 
 
 def with_words(query: Query, text: str) -> Query:
-    """`query` with words, names and files of `text`, which may be a part or a repair of its own.
+    """Return `query` with the words, names and files of `text`, a part or repair of its own text.
 
-    What is left of the question stays as it is, the text for the embedding included.
+    All else stays as it is, the text for the embedding included.
     """
     files = _files(text)
     plain = _FILE.sub(" ", text) if files else text
-    asking = QUESTION_WORDS | word_list("foreign") if is_foreign(plain) else QUESTION_WORDS
-    found = list(dict.fromkeys(w for w in _lower(plain) if w not in asking))
-    found = found or _lower(text)
+    ignored = QUESTION_WORDS | word_list("foreign") if is_foreign(plain) else QUESTION_WORDS
+    described = [word for word in dict.fromkeys(_lower(plain)) if word not in ignored]
+    described = described or _lower(text)
     names, qualified = _names(text, files)
-    tokens = dict.fromkeys(token for word in (*names, *found) for token in search_tokens(word))
+    tokens = dict.fromkeys(chain.from_iterable(map(search_tokens, names + described)))
     return replace(
         query,
-        words=tuple(found[:MOST_WORDS]),
+        words=tuple(described[:MOST_WORDS]),
         tokens=tuple(tokens)[: 2 * MOST_WORDS],
         names=tuple(names),
         qualified=tuple(qualified),
         joined=tuple(_joined(plain)),
         files=tuple(files),
-        symbol_like=_symbol_like(found, [*names, *qualified]),
+        symbol_like=_symbol_like(described, names + qualified),
         subjects=tuple(_SUBJECT.findall(text)),
     )
 
@@ -241,55 +241,57 @@ def _lower(text: str) -> list[str]:
 
 
 def _names(text: str, files: list[str]) -> tuple[list[str], list[str]]:
-    """Identifiers that are written as code, and dotted names."""
-    names: dict[str, None] = {}
-    qualified: dict[str, None] = {}
+    """Return the identifiers that are written as code, and the dotted names."""
+    names: list[str] = []
+    qualified: list[str] = []
     for match in _QUALIFIED.finditer(text):
         initials = len(max(words(match[0]), key=len)) < 2  # "e.g.", "i.e."
         if initials or any(match[0] in path for path in files):
             continue
         dotted = re.sub(r"::|#|->", ".", match[0])
-        qualified[dotted] = None
-        names[dotted.rsplit(".", 1)[1]] = None
-    for quoted in _FENCED.findall(text):
-        if len(quoted.split()) == 1:
-            names.update(dict.fromkeys(words(quoted)[-1:]))
-    names.update(dict.fromkeys(_CALLED.findall(text)))
-    names.update(dict.fromkeys(w for w in words(text) if _HUMP.search(w)))
-    return [name for name in names if name.lower() not in QUESTION_WORDS], list(qualified)
+        qualified.append(dotted)
+        names.append(dotted.rsplit(".", 1)[1])
+    for code in _FENCED.findall(text):
+        if len(code.split()) == 1:
+            names += words(code)[-1:]
+    names += _CALLED.findall(text)
+    names += filter(_HUMP.search, words(text))
+    distinct = dict.fromkeys(names)
+    names = [name for name in distinct if name.lower() not in QUESTION_WORDS]
+    return names, list(dict.fromkeys(qualified))
 
 
 def _joined(text: str) -> list[str]:
-    """Keys of single words and of two or three neighbours, question words between them kept out."""
-    found: dict[str, None] = {}
+    """Return the keys of single words and of two or three neighbours without question words."""
+    keys: dict[str, None] = {}
     run: list[str] = []
-    for word in [*words(text), ""]:
+    for word in chain(words(text), [""]):  # the blank word ends the last run
         if word and word.lower() not in QUESTION_WORDS:
             run.append(word)
             continue
         for size in (1, 2, 3):
             for start in range(len(run) - size + 1):
-                found[name_key("".join(run[start : start + size]))] = None
+                keys[name_key("".join(run[start : start + size]))] = None
         run = []
-    return list(found)[: 3 * MOST_WORDS]
+    return list(keys)[: 3 * MOST_WORDS]
 
 
 def _files(text: str) -> list[str]:
-    """Files (`app.py`, `src/app.py`) and folders (`src/flask/`) that are named."""
-    found: dict[str, None] = {}
+    """Return the files (`app.py`, `src/app.py`) and folders (`src/flask/`) that are named."""
+    paths: dict[str, None] = {}
     for match in _FILE.findall(text):
         stem, _, ending = match.rpartition(".")
         if "/" in match or (stem and ending.lower() in FILE_ENDINGS):
-            found[match] = None
+            paths[match] = None
     for match in _FOLDER.findall(text):
-        if match not in found and not any(path.startswith(match) for path in found):
-            found[match] = None
-    return list(found)
+        if match not in paths and not any(path.startswith(match) for path in paths):
+            paths[match] = None
+    return list(paths)
 
 
 def _symbol_like(described: list[str], names: list[str]) -> bool:
-    """One describing word, or nothing besides names that are written as code."""
-    parts = {
-        word for name in names for word in (name.lower(), *split_identifier(name), *_lower(name))
-    }
+    """Return whether there is one describing word, or nothing besides names written as code."""
+    parts: set[str] = set()
+    for name in names:
+        parts.update([name.lower()], split_identifier(name), _lower(name))
     return len(described) == 1 or (bool(names) and parts.issuperset(described))

@@ -6,8 +6,8 @@ sum is scaled to 0..1. Scores rather than ranks, because the gap between the fir
 hit is evidence that reciprocal ranks throw away (measured on the development questions: line
 ndcg@10 .417 against .380 for the same channels).
 
-To this fused score signals are added: weights that are round, each with its reason. How strongly
-a unit matches a name is said in `channels` (QUALIFIED, NAMED, …).
+Signals are added to this fused score: round weights, each with its reason. `channels` says how
+strongly a unit matches a name (QUALIFIED, NAMED, …).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.query import Query
@@ -25,30 +26,30 @@ from codeqa.types import Hit, Unit
 WEIGHTS = {"text": 0.5, "vector": 1.0, "vector_refined": 1.0}
 """Weight of each scored channel. A vector sees the meaning of a question in plain words,
 full text only its letters, so it counts double where there is one (measured)."""
-HYPOTHESIS_WEIGHT = 1.0
-"""Weight of each channel that a draft of the answer searched in (their names begin with `hyde`).
-Measured with first drafts written from the question alone (research/evals/drafts), hit@1 of files
-without drafts, then by a model that knows much and by a hurried small one: development .76, .90,
-.76; tuning .51, .85, .67; code that no model has read .26, .51, .48. At 2 the first gains .01 to
-.05 more, and the other loses .01 on development; at .3 both give less."""
+DRAFT_WEIGHT = 1.0
+"""Weight of each channel of a draft of the answer (their names begin with `hyde`). Measured with
+first drafts written from the question alone (research/evals/drafts), hit@1 of files without
+drafts, with those of a model that knows much, and with those of a hurried small one: development
+.76, .90, .76; tuning .51, .85, .67; code that no model has read .26, .51, .48. At 2 the first
+model gains .01 to .05 more and the small one loses .01 on development; at .3 both give less."""
 MISSING = 0.5
-"""Standard deviations below a channel's worst score at which a unit stands that the channel
-did not return: being found by it at all is worth something."""
+"""A unit that a channel did not return counts this many standard deviations less than the
+channel's worst: being found by a channel at all is worth something."""
 
 SYMBOL_WEIGHT = 1.0
 """The definition of what the question names stands before everything that mentions it."""
 PATH_WEIGHT = 0.5
 """A file that the question names outranks the same match elsewhere, not a named symbol."""
 COVERAGE_WEIGHT = 0.75
-"""A unit that holds all words of the question against one that holds none. BM25 adds words
-up, so that one rare word can stand before all of them together."""
+"""Added to a unit that holds all words of the question. BM25 adds words up, so that one rare word
+can outweigh all the others together."""
 COVERED_CHARACTERS = 4_000
 """Characters of a unit in which words are looked for: bounds the time, and keeps long
 units from covering every question."""
 MENTION_WEIGHT = 2.0
-"""What the question points at with `@`: as sure as the README is for the whole repository."""
+"""What the question points at with `@` is as sure as the README for the whole repository."""
 OVERVIEW_WEIGHT = 2.0
-"""For a question about the whole repository its README stands first, whatever the words."""
+"""For a question about the whole repository its README comes first, whatever the words."""
 PHRASE_WEIGHT = 0.5
 """Quoted text found literally: the user asked for exactly this."""
 ROLE_FACTOR = 0.4
@@ -58,13 +59,13 @@ ASKED_ROLE_FACTOR = 0.7
 """The same where the question has a word for them. "The test that checks how X is done" asks
 for the test and for X, "how do I do X in tests" for X alone: they still repeat its words."""
 TYPE_PENALTY = 0.2
-"""Taken from a class that the question does not name, for it holds the words of all its methods,
-and each of those answers in fewer lines; and from a constant, whose few words fit by chance."""
+"""Subtracted from a class that the question does not name, since it holds the words of all its
+methods, each of which answers in fewer lines; and from a constant: its few words fit by chance."""
 STUB_FACTOR = 0.5
 """A signature alone gives way to the definition that has the code."""
 FILE_LIFT = 0.2
 """Each of a file's next three units adds this part of its score to the file: several hits
-speak for the file."""
+make the file more likely."""
 LIFTING_UNITS = 3
 
 PER_TABLE = 5
@@ -74,7 +75,7 @@ DIRECT_CHANNELS = frozenset({"symbol", "path", "overview", "mention"})
 """Channels whose score is a strength of its own rather than one to be fused."""
 
 NAMED_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "constant"})
-"""Kinds that are wanted by their name rather than by what they hold."""
+"""Kinds that people ask for by name rather than by content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,12 @@ class FileHit:
 
 
 class RankingSignals:
-    """What is known about a question and all its candidates, worked out once per ranking."""
+    """Facts about a question and all its candidates, computed once per ranking."""
 
-    def __init__(self, found: Candidates, query: Query) -> None:
+    def __init__(self, candidates: Candidates, query: Query) -> None:
         self.query = query
         self.patterns = [(word, written_forms(word)) for word in query.words]
-        self.channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
+        self.channels = {name: candidates.channels.get(name, {}) for name in DIRECT_CHANNELS}
         """DIRECT_CHANNELS → unit id → strength."""
         looked_up = query.symbol_like and not self.channels["symbol"]
         self.undefined = query.names if looked_up else ()
@@ -100,47 +101,50 @@ class RankingSignals:
         self.literal = (*query.phrases, *self.undefined)
 
     def explain(self, hit: Hit, changed: str = "") -> Hit:
-        """Return `hit` with the reasons for its place in words, strongest first.
+        """Return `hit` with the reasons for its rank in words, strongest first.
 
         `changed` says how its file differs from what was indexed, '' for not at all.
         """
         unit, symbol = hit.unit, self.channels["symbol"].get(hit.unit.id, 0.0)
-        matched = matching_words(unit, self.patterns)
-        matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
+        matches = matching_words(unit, self.patterns)
+        verb = "defines" if symbol >= NAMED else "is named"
+        name = unit.qualified_name if symbol >= QUALIFIED else unit.name
         words = {
-            "coverage": matches,
-            "symbol": f"{'defines' if symbol >= NAMED else 'is named'} "
-            f"{unit.qualified_name if symbol >= QUALIFIED else unit.name}",
+            "coverage": f"matches {', '.join(matches[:6])}" if matches else "its meaning is near",
+            "symbol": f"{verb} {name}",
             "path": "lies in a file that the question names",
             "mention": "mentioned",
             "overview": "is the repository's account of itself",
             "phrase": "holds the text as it was written",
         }
-        spoke = unit_signals(unit, self)
+        signals = unit_signals(unit, self)
         if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
-            spoke.append((1.0, "coverage"))
-        spoke.sort(key=lambda signal: -signal[0])
-        why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
+            signals.append((1.0, "coverage"))
+        signals.sort(key=lambda signal: -signal[0])
+        why = list(dict.fromkeys(words[signal] for _, signal in signals if signal in words))
         why += [text for _, text in penalties(unit, self)]
         if changed:
             why.append(f"file {changed} since it was indexed")
-        return replace(hit, why=(*why, *hit.why))
+        return replace(hit, why=tuple(why) + hit.why)
 
 
-def rank(found: Candidates, query: Query) -> list[Hit]:
-    """All candidates as hits, best first; ties keep the order path, line.
+def rank(candidates: Candidates, query: Query) -> list[Hit]:
+    """Return all candidates as hits, best first; ties are in the order path, line.
 
-    `why` is left to `RankingSignals.explain`: finding the words costs more than ranking does.
+    `RankingSignals.explain` fills in `why`: finding the words costs more than ranking.
     """
-    fused = fuse({name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS})
-    places: dict[str, dict[str, int]] = {key: {} for key in found.units}
-    for name, scores in found.channels.items():
+    scored = dict(candidates.channels)
+    places: dict[str, dict[str, int]] = {key: {} for key in candidates.units}
+    for name, scores in candidates.channels.items():
+        if name in DIRECT_CHANNELS:
+            del scored[name]
         ordered = sorted(scores, key=scores.__getitem__, reverse=True)
         for place, key in enumerate(ordered, 1):
             places[key][name] = place
-    signals = RankingSignals(found, query)
+    fused = fuse(scored)
+    signals = RankingSignals(candidates, query)
     hits = []
-    for key, unit in found.units.items():
+    for key, unit in candidates.units.items():
         score = fused.get(key, 0.0)
         for value, _ in unit_signals(unit, signals):
             score += value
@@ -153,29 +157,29 @@ def rank(found: Candidates, query: Query) -> list[Hit]:
 
 
 def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
-    """What speaks for a candidate beside its fused score: value, and name of the signal."""
+    """Return what is added to the fused score of a unit: values, each with its signal's name."""
     channels, key = signals.channels, unit.id
-    symbol, matching = channels["symbol"].get(key, 0.0), len(matching_words(unit, signals.patterns))
-    found = [
-        (COVERAGE_WEIGHT * matching / max(1, len(signals.patterns)), "coverage"),
+    symbol, matches = channels["symbol"].get(key, 0.0), matching_words(unit, signals.patterns)
+    values = [
+        (COVERAGE_WEIGHT * len(matches) / max(1, len(signals.patterns)), "coverage"),
         (SYMBOL_WEIGHT * symbol, "symbol"),
         (PATH_WEIGHT * channels["path"].get(key, 0.0), "path"),
         (MENTION_WEIGHT * channels["mention"].get(key, 0.0), "mention"),
         (OVERVIEW_WEIGHT * channels["overview"].get(key, 0.0), "overview"),
     ]
     if unit.kind in NAMED_KINDS and symbol < JOINED:
-        found.append((-TYPE_PENALTY, "type"))
+        values.append((-TYPE_PENALTY, "type"))
     if holds_any(unit, signals.literal):
-        found.append((PHRASE_WEIGHT, "phrase"))
-    return [signal for signal in found if signal[0]]
+        values.append((PHRASE_WEIGHT, "phrase"))
+    return [signal for signal in values if signal[0]]
 
 
 def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
-    """What pushes a candidate back: factors on its score, each with the words for it.
+    """Return the factors that lower a candidate's score, each with the words for it.
 
-    Two kinds of units are never pushed back: what the question points at with `@`, and, where
-    the question looks up a name that nothing defines, whatever contains that name. Such a name
-    may be a setting or part of a message, which only a document mentions.
+    Two kinds of units have none: those that the question points at with `@`, and, where the
+    question looks up a name that nothing defines, those that contain that name. Such a name may be
+    a setting or part of a message, which only a document mentions.
     """
     if unit.id in signals.channels["mention"] or holds_any(unit, signals.undefined):
         return []
@@ -183,56 +187,56 @@ def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
 
 
 def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
-    """Penalties for what a unit is: of tests and the like, and a signature without its body."""
-    found = []
+    """Return the penalties for tests and the like, and for a signature without its body."""
+    factors = []
     if unit.role != "source":
         factor = ASKED_ROLE_FACTOR if unit.role in query.roles else ROLE_FACTOR
-        found.append((factor, f"behind source code: {unit.role}"))
+        factors.append((factor, f"behind source code: {unit.role}"))
     if unit.is_stub:
-        found.append((STUB_FACTOR, "behind code: a signature alone"))
-    return found
+        factors.append((STUB_FACTOR, "behind code: a signature alone"))
+    return factors
 
 
 def rank_files(hits: Iterable[Hit]) -> list[FileHit]:
-    """Files by their best unit, lifted by their next three; best first."""
+    """Return the files by their best unit, lifted by their next three; best first."""
     by_file: dict[str, list[Hit]] = {}
     for hit in hits:
         by_file.setdefault(hit.unit.path, []).append(hit)
     files = []
-    for path, own in by_file.items():
-        own.sort(key=lambda hit: -hit.score)
-        lift = sum(hit.score for hit in own[1 : 1 + LIFTING_UNITS])
-        files.append(FileHit(path, own[0].score + FILE_LIFT * lift, own[0]))
+    for path, file_hits in by_file.items():
+        file_hits.sort(key=lambda hit: -hit.score)
+        best, lift = file_hits[0], sum(hit.score for hit in file_hits[1 : 1 + LIFTING_UNITS])
+        files.append(FileHit(path, best.score + FILE_LIFT * lift, best))
     files.sort(key=lambda file: (-file.score, file.path))
     return files
 
 
 def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-    """The first PER_TABLE of `hits` that are methods, and of those that are classes or text."""
+    """Return the first PER_TABLE of `hits` that are methods, and that are classes or text."""
     methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
     classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
     return tuple(methods), tuple(classes)
 
 
 def holds_any(unit: Unit, texts: tuple[str, ...]) -> bool:
-    """Whether one of `texts` stands in `unit` as it is written."""
+    """Return whether the code of `unit` holds one of `texts` literally."""
     return bool(texts) and any(text in unit.source_code for text in texts)
 
 
 def matching_words(unit: Unit, patterns: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Words of the question that `unit` holds in any form, in the question's order."""
+    """Return the words of the question that `unit` holds in any form, in the question's order."""
     text = f"{unit.path}\n{unit.qualified_name}\n{unit.source_code[:COVERED_CHARACTERS]}".lower()
-    found = []
+    matches = []
     for word, forms in patterns:
         for form in forms:  # a plain loop: this is half of the time that ranking takes
             if form in text:
-                found.append(word)
+                matches.append(word)
                 break
-    return found
+    return matches
 
 
 def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Channel name → unit id → score, into unit id → 0..1 (1 is the best of this search).
+    """Fuse channel name → unit id → score into unit id → 0..1 (1 is the best of this search).
 
     A single channel keeps its proportions (its score over its best), so that a weak tail
     stays weak; several are added as z-scores.
@@ -244,20 +248,19 @@ def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         (scores,) = filled.values()
         best = max(scores.values())
         return {key: score / best if best > 0 else 0.0 for key, score in scores.items()}
-    keys = list(dict.fromkeys(key for scores in filled.values() for key in scores))
-    total = dict.fromkeys(keys, 0.0)
+    total = dict.fromkeys(chain.from_iterable(filled.values()), 0.0)
     for name, scores in filled.items():
         z = z_scores(scores)
         missing = min(z.values()) - MISSING
-        weight = HYPOTHESIS_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)
-        for key in keys:
+        weight = DRAFT_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)
+        for key in total:
             total[key] += weight * (z.get(key, missing) - missing)
     best = max(total.values())
     return {key: score / best if best > 0 else 0.0 for key, score in total.items()}
 
 
 def z_scores(scores: Mapping[str, float]) -> dict[str, float]:
-    """Scores as standard deviations from their mean; all 0 when they are equal."""
+    """Return the scores as standard deviations from their mean; all 0 when they are equal."""
     if min(scores.values()) == max(scores.values()):
         return dict.fromkeys(scores, 0.0)
     mean = statistics.fmean(scores.values())

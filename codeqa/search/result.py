@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from codeqa.search.mentions import keep_guaranteed
@@ -15,19 +16,19 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FILES = 10
-"""Files listed at least, where there are as many: a list of files is read to its end."""
+"""Least number of files listed, where there are as many: people read a list of files to its end."""
 OF_RESULT = ("milliseconds", "channels", "coverage", "reranker", "hyde")
 OF_UNIT = (
     "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
 )  # fmt: skip
-"""What programs are told of a search, and of each unit that it found."""
+"""Fields of a search, and of each unit in it, that programs get."""
 COLUMNS = (*OF_UNIT, "class_name", "doc_comment", "source_code")
-"""Of the frame of a search, behind the score."""
+"""Columns of the data frame of a search, after the score."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a question found; units and files are two lists with orders of their own."""
+    """The result for a question; units and files are two lists with orders of their own."""
 
     query: Query
     units: tuple[Hit, ...]
@@ -37,30 +38,31 @@ class SearchResult:
     mentioned: tuple[Hit, ...]
     """Hits that the question points at with `@`, which belong to every answer."""
     channels: tuple[str, ...]
-    """Channels that were asked and gave something."""
+    """Channels that were searched and found something."""
     coverage: str
-    """How much of the repository was searched, and by what, as a sentence."""
+    """How much of the repository was searched, and how, as a sentence."""
     changed: Mapping[str, str]
     """Path → how the file differs from what was indexed (`changed`, `deleted`)."""
     milliseconds: float = 0.0
     reranker: str = ""
     """Name of the reranker that ordered the units; '' when they were not reranked."""
     warnings: tuple[str, ...] = ()
-    """What the user should know, as sentences: that a name was misspelt, that no hypothetical
-    answer could be written, why another reranker was used or that it did not read all."""
+    """Sentences for the user: that a name was misspelt, that no draft could be written, why another
+    reranker was used or that it did not read all."""
     hyde: HydeMode = "off"
-    """How many hypothetical answers were searched by."""
+    """How many drafts were searched by."""
     stages: tuple[StageTime, ...] = ()
-    """What was done and how long it took, in order."""
+    """The steps of the search and how long each took, in order."""
 
     def to_pandas(self) -> DataFrame:
-        """Return the units as a frame, best first: a row each with its place, names and code."""
+        """Return the units as a data frame, best first: a row each with span, names and code."""
         from pandas import DataFrame
 
-        rows = [(hit.score, *(getattr(hit.unit, name) for name in COLUMNS)) for hit in self.units]
+        values_of = attrgetter(*COLUMNS)
+        rows = [(hit.score, *values_of(hit.unit)) for hit in self.units]
         return DataFrame(rows, columns=["score", *COLUMNS])
 
     def head(self, top: int) -> SearchResult:
-        """Return the same as a search for `top` units would."""
+        """Return the result that a search for `top` units would have."""
         units = keep_guaranteed(self.units, self.mentioned, top)
         return replace(self, units=units, files=self.files[: max(top, FILES)])

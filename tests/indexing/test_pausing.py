@@ -55,7 +55,7 @@ def test_a_paused_first_run_can_be_asked_and_be_cancelled(
     wait_for(engine.index, "paused", files=6)
     assert report_on(engine.location).state == "paused"
     *_, done = engine.chat.ask(AskOptions(QUESTION))
-    notice = "Answered from 6 of 12 files; the rest waits, for indexing is paused."
+    notice = "Answered from 6 of 12 files; the rest is not indexed yet, because indexing is paused."
     assert done.data["notice"] == notice
     assert done.data["coverage"].startswith("6 of 12 files so far, by words and names")
     assert other.status().state == "paused", "another process says so, too"
@@ -67,7 +67,9 @@ def test_a_paused_first_run_can_be_asked_and_be_cancelled(
     assert engine.index.status().error == CANCELLED
     engine.tables().look_again()
     (warning,) = engine.search.search(QUESTION).warnings
-    assert warning.endswith(" of 12 files; the rest is not indexed: `codeqa index` goes on.")
+    assert warning.endswith(
+        " of 12 files; the rest is not indexed yet; run `codeqa index` to continue."
+    )
     assert not engine.index.cancel(), "nothing is being indexed"
     with pytest.raises(CancelledError, match="cancelled"):
         engine.index.run(lambda _: engine.index.cancel() and None)

@@ -25,7 +25,7 @@ from waiting import PATIENCE, Clock
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.llm.values import TEXT_CHARACTERS
-from codeqa.search.by_model import only_by_hypothesis
+from codeqa.search.by_model import only_by_draft
 from codeqa.search.hybrid import Search
 from codeqa.search.result import SearchResult
 from codeqa.settings import load_settings
@@ -284,7 +284,7 @@ def test_the_first_hit_of_the_literal_question_stays(opened: Open, draft: str) -
             first = plain.units[0]
             assert first.unit.id in ids[:3]
             before = found.units[: ids.index(first.unit.id)]
-            assert not any(only_by_hypothesis(hit) for hit in before)
+            assert not any(only_by_draft(hit) for hit in before)
             kept = found.methods if first.unit.is_method else found.classes
             assert first.unit.id in [hit.unit.id for hit in kept[:3]]
             assert plain.files[0].path in [file.path for file in found.files[:3]]
@@ -299,7 +299,8 @@ def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(op
     default, wished = search.search(QUESTION, hyde=""), search.search(QUESTION, hyde="one")
     assert (default.hyde, default.warnings) == ("off", ())
     assert wished.hyde == "off"
-    assert wished.warnings == ("No draft of the answer was made, for no language model is chosen.",)
+    message = "No draft of the answer was made, because no language model is chosen."
+    assert wished.warnings == (message,)
     assert names(default.units) == names(wished.units)
     keyless = opened(model="openai/gpt-4o", hyde="two").search.search(QUESTION, hyde="")
     said = "No draft of the answer was made. There is no key for OpenAI."

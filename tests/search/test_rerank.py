@@ -376,7 +376,8 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent() -> None:
     for values, said, advice in (
         ({"jina_api_key": KEY},  # the key of the other one
          "Cohere was chosen as reranker, but COHERE_API_KEY is not set.", "Set COHERE_API_KEY"),
-        ({"cohere_base_url": "rerank.test"}, "COHERE_BASE_URL is no address.", "base address"),
+        ({"cohere_base_url": "rerank.test"},
+         "COHERE_BASE_URL is not a valid address.", "base address"),
         ({"cohere_base_url": f"http://u:{KEY}@x/v1"}, "COHERE_BASE_URL is", "base address"),
     ):  # fmt: skip
         settings = load_settings(reranker="cohere/rerank-v3.5", **values)

@@ -170,7 +170,7 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path, hub_cache: Path) -> None:
     put_in_cache(hub_cache, damaged, DEFAULT_MODEL)
     for name, said in (
         (DEFAULT_MODEL, f"{DEFAULT_MODEL} failed (InvalidProtobuf). "),
-        ("owner/colbert", "CODEQA_RERANKER='owner/colbert' is no reranker that fastembed lists. "),
+        ("owner/colbert", "fastembed lists no reranker called 'owner/colbert' (CODEQA_RERANKER). "),
         (CROSS_ENCODER, f"{CROSS_ENCODER} is not on this machine, and the model hub cannot be "),
     ):
         done = choose_reranker(load_settings(reranker=name))(HITS, QUESTION)
