@@ -1,6 +1,9 @@
-"""A definition in Markdown: what it is called, where it stands, what it says of itself. And the
-repository in a page: its README, its folders and what they depend on, the definitions that the most
-files use, and where it starts."""
+"""Describe definitions, files and the whole repository in Markdown.
+
+A definition has its name, its place and its first sentence. The repository in a page has its
+README, its folders and what they depend on, the definitions that the most files use, and where it
+starts.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,6 @@ README_UNITS = 2
 FOLDERS = 12
 DOMINANT = 0.6
 """A folder with more than this part of the source is opened rather than named: `src/x/`."""
-
-
 OFTEN = 200
 """Names that the most files import, among which are those of libraries."""
 CENTRAL = 8
@@ -45,9 +46,9 @@ NEEDS = 5
 """Folders named that a folder depends on."""
 MOST_IMPORTS = 200_000
 FILES_ALIKE = 100
-"""Files of one name (`index.ts`) among which the one that an import means is looked for."""
+"""Files of one name (`index.ts`) that are tried for an import."""
 RESOLVE_SECONDS = 10.0
-"""How long is looked for what imports mean, before the overview does without."""
+"""Time to find out what imports mean, after which the overview does without them."""
 Import = tuple[str, str, str]
 """The file that imports, the name, and the file that it is imported from."""
 
@@ -55,14 +56,15 @@ Import = tuple[str, str, str]
 def first_sentence(text: str) -> str:
     """Return the first sentence of a doc comment on one line, '' when it has none."""
     lines = text.strip().split("\n\n", 1)[0].split("\n")
-    paragraph = " ".join(" ".join(line for line in lines if not _RULE.fullmatch(line)).split())
+    lines = [line for line in lines if not _RULE.fullmatch(line)]
+    paragraph = " ".join(" ".join(lines).split())
     match = _SENTENCE.match(paragraph)
     sentence = match[1] if match else paragraph
     return textwrap.shorten(sentence, SENTENCE_CHARACTERS, placeholder=" …")
 
 
 def leading_doc(unit: Unit) -> str:
-    """Return the doc comment; of a file's head only one that stands before all code there.
+    """Return the doc comment; for the head of a file only one that stands before all code.
 
     A comment further down speaks about the line below it rather than about the file.
     """
@@ -96,7 +98,7 @@ def cite_unit(unit: Unit) -> str:
 
 
 def unit_title(unit: Unit) -> str:
-    """Name a unit; the head of a file is called as its file."""
+    """Name a unit; the head of a file is named after its file."""
     if unit.kind in TEXT_KINDS:
         return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
     if unit.is_head:
@@ -106,60 +108,68 @@ def unit_title(unit: Unit) -> str:
 
 def unit_item(unit: Unit, note: str = "") -> str:
     """Write a unit as an item of a list, in a line: its title, place and first sentence."""
-    told = inline(first_sentence(leading_doc(unit)))
-    if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
-        told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
+    text = inline(first_sentence(leading_doc(unit)))
+    if not text and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
+        text = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
     title = unit_title(unit)
-    called = "" if title == code_span(unit.path) else f"{title} "  # the place says the path
-    return f"- {called}{cite_unit(unit)}{f': {told}' if told else ''}{note}"
+    name = "" if title == code_span(unit.path) else f"{title} "  # the place says the path
+    return f"- {name}{cite_unit(unit)}{f': {text}' if text else ''}{note}"
 
 
 def bullet_list(title: str, items: Iterable[str], more: int = 0, note: str = "") -> str:
-    """`items` below their title, '' for none; `more` are left out, `note` says which."""
+    """Put `items` below their title, '' for none; `more` are left out, `note` says which."""
     lines = "\n".join(items)
     left = f"\n- and {more:,} more{note}" if more else ""
     return joined([title, f"{lines}{left}"]) if lines else ""
 
 
 LISTED, VERSIONS = 60, 8
-"""Definitions of a file, and lines of manifests, that are told."""
+"""Definitions of a file, and lines of manifests, that are listed."""
 
 
-def versions_of(tables: Tables, asked: Sequence[str]) -> str:
-    """Return the lines of manifests that say which versions are required, of the language and of
-    what is `asked` for; the highest manifest first. '' for none."""
-    names = tuple(f"{place}{name}" for place in ("", "**/") for name in word_list("manifests"))
-    of = "|".join(map(re.escape, asked)) or "$^"
-    about = re.compile(rf"(?<![\w-])(?:{of})(?![\w-]).*\d", re.IGNORECASE)
-    found: dict[tuple[int, str, int], str] = {}
-    for unit in tables.units(Filter(paths=names)):
+def versions_of(tables: Tables, subjects: Sequence[str]) -> str:
+    """List the lines of manifests that say which versions are required; '' for none.
+
+    They are about the language or one of `subjects`; the highest manifest comes first.
+    """
+    names = "|".join(map(re.escape, subjects)) or "$^"
+    about = re.compile(rf"(?<![\w-])(?:{names})(?![\w-]).*\d", re.IGNORECASE)
+    requirements: dict[tuple[int, str, int], str] = {}
+    for unit in tables.units(Filter(paths=_anywhere(word_list("manifests")))):
         for number, line in enumerate(unit.source_code.split("\n"), unit.start_line):
-            told = about.search(line) or line_pattern("version").search(line)
-            if told and not COMMENT_LINE.match(line):
-                found[unit.path.count("/"), unit.path, number] = line.strip()[:160]
-    items = [f"- {cite(*one[1:], one[2])}: {code_span(found[one])}" for one in sorted(found)]
+            has_version = about.search(line) or line_pattern("version").search(line)
+            if has_version and not COMMENT_LINE.match(line):
+                requirements[unit.path.count("/"), unit.path, number] = line.strip()[:160]
+    items = [f"- {cite(path, n, n)}: {code_span(text)}"
+             for (_, path, n), text in sorted(requirements.items())]  # fmt: skip
     return bullet_list("**The manifest says:**", items[:VERSIONS], len(items[VERSIONS:]))
+
+
+def _anywhere(names: Iterable[str], ending: str = "") -> tuple[str, ...]:
+    """Return the path patterns of these file names, at the top and in any folder."""
+    patterns = [f"{name}{ending}" for name in names]
+    return (*patterns, *(f"**/{pattern}" for pattern in patterns))
 
 
 def outline_of(tables: Tables, path: str) -> str:
     """Tell what a file says of itself, and its definitions in a line each."""
     units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
     heads = [unit for unit in units if unit.is_head]
-    about = [block_quote(prose(leading_doc(unit))) for unit in heads if leading_doc(unit)]
+    about = next(filter(None, map(leading_doc, heads)), "")
     methods = tuple(f"{unit.qualified_name}." for unit in units if unit.is_method)
-    told = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]
-    told = told or [unit for unit in units if unit not in heads]
-    items = [f"{'  ' if one.class_name else ''}{unit_item(one)}" for one in told]
-    kinds = Counter(unit.kind for unit in told).most_common()
-    holds = ", ".join(
-        counted(n, kind, f"{kind}es" if kind.endswith("s") else "") for kind, n in kinds
-    )
-    title = f"**{code_span(path)}** holds {holds}:"
-    return joined([*about[:1], bullet_list(title, items[:LISTED], len(items[LISTED:]))])
+    listed = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]
+    listed = listed or [unit for unit in units if unit not in heads]
+    items = [f"{'  ' if one.class_name else ''}{unit_item(one)}" for one in listed]
+    numbers: list[str] = []
+    for kind, number in Counter(unit.kind for unit in listed).most_common():
+        numbers.append(counted(number, kind, f"{kind}es" if kind.endswith("s") else ""))
+    title = f"**{code_span(path)}** holds {', '.join(numbers)}:"
+    definitions = bullet_list(title, items[:LISTED], len(items[LISTED:]))
+    return joined([block_quote(prose(about)) if about else "", definitions])
 
 
 def overview_of(tables: Tables) -> str:
-    """As Markdown, what README, list of files and module heads say; '' where there is neither."""
+    """Describe the repository by its README, files and module heads; '' where it has none."""
     files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
     prefix = _opened(source)
@@ -168,8 +178,8 @@ def overview_of(tables: Tables) -> str:
     organised = ""
     languages = Counter(r.language for r in source if r.language).most_common(6)
     if languages:
-        told = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
-        organised = f"### How it is organised\n\nSource files by language: {told}."
+        numbers = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
+        organised = f"### How it is organised\n\nSource files by language: {numbers}."
     central = (unit_item(unit, f" Used in {n:,} files.") for unit, n in _central(tables, imports))
     sections = [
         *_readme(tables),
@@ -182,16 +192,18 @@ def overview_of(tables: Tables) -> str:
 
 
 def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
-    """What the files of `source` surely import from each other."""
-    inside = {record.path for record in source}
+    """Return what the files of `source` surely import from each other."""
+    paths = {record.path for record in source}
     files_named: dict[str, list[str]] = {}
     folders: set[str] = set()
     heads = package_heads()
-    for path in sorted(inside, key=lambda path: (path.rpartition("/")[2] not in heads, path)):
+    for path in sorted(paths, key=lambda path: (path.rpartition("/")[2] not in heads, path)):
         folder, _, name = path.rpartition("/")
+        words = {name.rpartition(".")[0]}
         # One file stands for its folder: among all of a large one the search would take minutes.
-        words = {name.rpartition(".")[0], *({folder} - folders and {folder.rpartition("/")[2]})}
-        folders.add(folder)
+        if folder not in folders:
+            folders.add(folder)
+            words.add(folder.rpartition("/")[2])
         for word in words:
             files_named.setdefault(word, []).append(path)
     imports: list[Import] = []
@@ -199,18 +211,23 @@ def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
     for path, name, module in sorted(tables.imported(MOST_IMPORTS)):
         if time.monotonic() > until:
             return []  # numbers of a part of the files would be wrong
-        if path in inside and (file := _file_of(path, name, module, files_named)):
+        if path in paths and (file := _file_of(path, name, module, files_named)):
             imports.append((path, name, file))
     return imports
 
 
 def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
-    """Return the file that `module`, of which `path` imports `name`, surely leads to; '' for none
-    of these. Of a package of Java it is the one that is called like the class."""
-    words = [*[word for word in re.split(r"\W+", module) if word][-2:], name]
-    near = (one for word in reversed(words) for one in files_named.get(word, ())[:FILES_ALIKE])
+    """Return the file that `module`, of which `path` imports `name`, surely leads to, or ''.
+
+    For a package of Java it is the file that is called like the class.
+    """
     language = language_name(path)
-    return next((o for o in near if import_evidence(language, path, module, o) >= IMPORTED), "")
+    words = list(filter(None, re.split(r"\W+", module)))
+    for word in (name, *reversed(words[-2:])):
+        for file in files_named.get(word, ())[:FILES_ALIKE]:
+            if import_evidence(language, path, module, file) >= IMPORTED:
+                return file
+    return ""
 
 
 def _folder_items(
@@ -223,62 +240,72 @@ def _folder_items(
         return max((one for one in folders if path.startswith(one)), key=len, default="")
 
     pairs = {(path, folder_of(file)) for path, _, file in imports}
-    needs = Counter((folder_of(path), other) for path, other in pairs if other)
-    ordered = sorted(needs.items(), key=lambda one: (-one[1], one[0]))
-    heads_of = {
-        path: [f"{path}{src}{name}" for src in ("", "src/") for name in package_heads()]
-        for path in folders
-    }
-    patterns = tuple(file for files in heads_of.values() for file in files)
+    needs: dict[str, Counter[str]] = {}
+    for path, other in pairs:
+        if other and other != folder_of(path):
+            needs.setdefault(folder_of(path), Counter())[other] += 1
+    names = [f"{src}{name}" for src in ("", "src/") for name in package_heads()]
+    patterns = tuple(path + name for path in folders for name in names)
     heads = tables.units(Filter(kinds=("module",), paths=patterns)) if folders else []
+    heads = list(filter(leading_doc, heads))
     for path, records in folders.items():
         language = Counter(r.language for r in records).most_common(1)[0][0] or "other"
-        about = (unit for unit in heads if leading_doc(unit) and unit.path in heads_of[path])
         text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"
-        if head := next(about, None):
+        own_paths = {path + name for name in names}
+        head = next((unit for unit in heads if unit.path in own_paths), None)
+        if head:
             text += f". {inline(first_sentence(head.doc_comment))} {cite_unit(head)}"
-        others = [(other, n) for (one, other), n in ordered if one == path != other][:NEEDS]
+        others = sorted(needs.get(path, {}).items(), key=lambda pair: (-pair[1], pair[0]))[:NEEDS]
         if others:
-            needed = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
-            text += f"\n  - imports from {needed}"
+            numbers = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
+            text += f"\n  - imports from {numbers}"
         yield text
 
 
 def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
-    """Return the definitions that the most files import, from their file or a package around it; of
-    several of one name the one that is imported from its file most."""
+    """Return the definitions that the most files import, each with the number of these files.
+
+    They are imported from their file or a package around it. Of several with one name it is the one
+    that is imported from its own file most.
+    """
     users: dict[str, dict[str, set[str]]] = {}
     for path, name, file in imports:
         users.setdefault(name, {}).setdefault(file, set()).add(path)
     often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN]
-    keys, source = [name_key(name) for name in often], Filter(roles=("source",))
-    best: dict[str, tuple[tuple[int, int, bool], Unit]] = {}
+    keys = [name_key(name) for name in often]
     modules = {PurePosixPath(path).stem for path, _, _ in imports}
-    for unit in tables.named(keys, 10 * OFTEN, source):
+    best: dict[str, tuple[tuple[int, int, bool], Unit]] = {}
+    for unit in tables.named(keys, 10 * OFTEN, Filter(roles=("source",))):
         own_file = unit.signature and PurePosixPath(unit.path).stem == unit.name  # as in Java
-        named = unit.name in users and (own_file or unit.name not in modules)
-        if named and not unit.class_name:
-            own, every = users[unit.name].get(unit.path, set()), set[str]()
-            for file, paths in users[unit.name].items():
-                folder, _, name = file.rpartition("/")
-                whole = language_called(language_name(file)).import_rule == "folder"
-                hands_on = name in package_heads() or whole
-                if file == unit.path or (hands_on and unit.path.startswith(f"{folder}/")):
-                    every |= paths
-            # Of a class and the head of the file that is called like it the class is meant.
-            worth, known = (len(own), len(every), bool(unit.signature)), best.get(unit.name)
-            best[unit.name] = max(known or (worth, unit), (worth, unit), key=lambda one: one[0])
-    found = [(unit, files) for (_, files, _), unit in best.values() if files > 1]
-    return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
+        if unit.class_name or unit.name not in users or (unit.name in modules and not own_file):
+            continue
+        own, every = users[unit.name].get(unit.path, set()), set[str]()
+        for file, paths in users[unit.name].items():
+            if file == unit.path or _hands_on(file, unit.path):
+                every |= paths
+        # Of a class and the head of the file that is called like it the class is meant.
+        worth = (len(own), len(every), bool(unit.signature))
+        if unit.name not in best or worth > best[unit.name][0]:
+            best[unit.name] = (worth, unit)
+    central = [(unit, files) for (_, files, _), unit in best.values() if files > 1]
+    return sorted(central, key=lambda pair: (-pair[1], pair[0].path))[:CENTRAL]
+
+
+def _hands_on(file: str, path: str) -> bool:
+    """Tell whether an import of `file` may mean what is defined in `path`, further down."""
+    folder, _, name = file.rpartition("/")
+    is_package = language_called(language_name(file)).import_rule == "folder"
+    return (is_package or name in package_heads()) and path.startswith(f"{folder}/")
 
 
 def _readme(tables: Tables) -> Iterator[str]:
-    """Return the first sections of the highest README that hold a sentence."""
-    names = tuple(f"{place}{name}*" for place in ("", "**/") for name in README_NAMES)
+    """Yield the first sections of the highest README that hold a sentence."""
+    names = _anywhere(README_NAMES, "*")
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=names))
-    first = min({unit.path for unit in units}, key=lambda p: (p.count("/"), len(p), p), default="")
-    told = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
-    for unit in told[:README_UNITS]:
+    paths = [unit.path for unit in units]
+    first = min(paths, key=lambda path: (path.count("/"), len(path), path), default="")
+    sections = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
+    for unit in sections[:README_UNITS]:
         if text := prose(unit.source_code):
             yield f"From {cite_unit(unit)}:\n\n{block_quote(text)}"
 
@@ -296,8 +323,10 @@ def _opened(source: Sequence[FileRecord]) -> str:
 
 
 def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRecord]]:
-    """Folders inside `prefix`, then those beside it, those with the most files first, and what
-    lies in them."""
+    """Return the folders inside `prefix`, then those beside it, each with its files.
+
+    Those with the most files come first.
+    """
     groups: dict[str, list[FileRecord]] = {}
     for record in files:
         base = prefix if record.path.startswith(prefix) else ""
@@ -309,10 +338,10 @@ def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRec
 
 
 def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[Unit]:
-    """Return the first unit of each file whose name says that a program starts there, those inside
-    `prefix` first.
+    """Return the first unit of each file whose name says that a program starts there.
 
-    Not those much deeper than the first: a `main.py` far down is a part of something.
+    Those inside `prefix` come first. Files much deeper than the first one are left out: a `main.py`
+    far down is a part of something.
     """
     starting = word_list("starting")
     paths = [r.path for r in source if r.path.rpartition("/")[2] in starting]

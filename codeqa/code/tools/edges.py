@@ -1,12 +1,14 @@
-"""The tool for one name: its definition, and what follows from references to it: where it is used,
-what calls it and what it calls, what a change may break, what inherits, the way of calls from one
-definition to another."""
+"""The tool for one name.
+
+It shows the definition, or what references say about it: uses, callers, callees, subclasses, what a
+change may break, and the calls that lead from one definition to another.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, NamedTuple
 
@@ -48,17 +50,18 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 MOST_REFERENCES = 50
 MOST_USES = 200
-"""Places where what stands in a line is used, told one by one."""
+"""Places listed that use the definition of a name in a line."""
 MOST_ALSO = 12
-"""Further lines told of one function."""
+"""Further lines that are named for one function."""
 LONGEST_CALL = 100
 ALL_CALLS = 1_000
 MOST_FOLLOWED = 400
-"""Definitions that are gone on from: a hub of a code base is reached from all of it."""
+"""Definitions whose edges are followed: a hub of a code base is reached from all of it."""
 SECONDS = 5.0
 """Time after which nothing more is followed."""
 MOST_REACHED = 200
-"""Definitions that are told; all are counted."""
+"""Definitions that are listed; all are counted."""
+CERTAIN, POSSIBLE = SURENESS[0][1], SURENESS[-1][1]
 AT_LEAST = "at least "
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
 OVERRIDING = (
@@ -79,183 +82,231 @@ def symbol(
         ),
     ] = "definition",
 ) -> ToolResult:
-    """Look up a function, class or constant by name: its code, what it calls, who calls it and the
-    constants it uses. It tells apart what has the same name, where grep finds every line with the
-    same letters. Several names at once, `a, b`, are cheaper than opening files."""
-    if len(names := [one for one in map(str.strip, name.split(",")) if one]) > 1:
+    """Look up a function, class or constant by name.
+
+    Gives its code, what it calls, who calls it and the constants it uses. It tells apart what has
+    the same name, where grep finds every line with the same letters. Several names at once, `a, b`,
+    are cheaper than opening files.
+    """
+    names = list(filter(None, map(str.strip, name.split(","))))
+    if len(names) > 1:
         return joined_results([symbol(box, one, want) for one in names])
     kind, _, end = " ".join(want.split()).partition(" to ")
     if kind == "path" and end:
         return _call_path(box, name, end)
     if want not in _WANTS:
-        known = ", ".join(_WANTS)
-        raise UsageError(f"`want` cannot be {want!r}.", f"It is {known} or `path to NAME`.")
+        choices = ", ".join(_WANTS)
+        raise UsageError(f"`want` cannot be {want!r}.", f"It is {choices} or `path to NAME`.")
     return _WANTS[want](box, name)
 
 
-# In one piece, for each sentence about the places stands on the same counts.
 def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
-    """Every place that calls, uses, imports or inherits a definition, by the functions that they
-    are in, each with its first line and the numbers of further ones; marked where it is only likely
-    or possible. Of calls those in tests and merely possible ones are counted, not told singly."""
+    """Return the places that call, use, import or inherit a definition, by the function around.
+
+    A function has its first line and the numbers of further ones, marked where a use is not
+    certain. For a `kind` (`call`) those in tests and the possible ones are counted, not listed.
+    """
     tables = box.tables()
     units = definitions(tables, name)
-    named = tables.references(name=[last_word(name.removesuffix("()"))], limit=CANDIDATES)
-    every = _meant(tables, units)
+    plain_name = name.removesuffix("()")
+    named = tables.references(name=[last_word(plain_name)], limit=CANDIDATES)
+    meanings = _meanings(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
-        owner = name.removesuffix("()").rpartition(".")[0]
-        every = {UsageSite(one, 0.0): "" for one in named if owner in ("", one.receiver)}
-    found = {site: owner for site, owner in every.items() if kind in ("", site.reference.kind)}
-    if not units and not found:
+        owner = plain_name.rpartition(".")[0]
+        meanings = {UsageSite(one, 0.0): "" for one in named if owner in ("", one.receiver)}
+    sites = [site for site in meanings if kind in ("", site.reference.kind)]
+    if not units and not sites:
         return no_definition(tables, name)
-    groups = use_places(tables, list(found), kind)
-    possible = SURENESS[-1][1]
-    sure = [p for p, in_test in groups if not (in_test or possible in p.note)] if kind else []
-    told = sure or [place for place, _ in groups]
-    parts = by_file(
-        (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
-        for p in told[:MOST_REFERENCES]
-    )
-    levels = Counter(sureness(site.confidence) for site in found)
-    several = len(levels) > 1
-    told_of = [(how, levels[how]) for _, how in SURENESS if levels[how]]
-    by_level = ", ".join(f"{n:,} {how}" if several else f"all {how}" for how, n in told_of)
-    if levels[possible]:
-        by_level += " (only the name is the same)"
-    known = [f"{by_level[0].upper()}{by_level[1:]}."] if by_level else []
-    if in_tests := sum(place.times for place, in_test in groups if in_test):
-        known.append(f"{in_tests:,} of these in tests.")
+    groups = use_places(tables, sites, kind)
+    listed = _listed(groups, kind)
+    parts = by_file((place.path, _use_line(place)) for place in listed[:MOST_REFERENCES])
+    sentences = _how_sure(sites, groups)
     if not units:
-        known.append(f"{name} is not defined here.")
+        sentences.append(f"{name} is not defined here.")
     if len({(one.path, one.qualified_name) for one in units}) > 1:  # overloads are one
-        meant = Counter(found.values())
-        units.sort(key=lambda unit: -meant[unit.id])
-        first = units[:MOST_MEANT]
-        each = ", ".join(f"{one.qualified_name} [{one.place}] {meant[one.id]:,}" for one in first)
-        if len(units) > MOST_MEANT:
-            each += ", the others fewer or none"
-        if meant[""]:
-            each += f"; {meant['']:,} may mean any of them"
-        known.append(f"{len(units):,} definitions have this name: {each}.")
-    if others := len(every) - len(found):
-        known.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
-    if (further := len(named) - len(every)) > 0:
-        known.append(f"{counted(further, 'further place')} of that name may mean something else.")
+        sentences.append(_shares(units, Counter(meanings[site] for site in sites)))
+    if others := len(meanings) - len(sites):
+        sentences.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
+    if (further := len(named) - len(meanings)) > 0:
+        places = counted(further, "further place")
+        sentences.append(f"{places} of that name may mean something else.")
+    verb = "called" if kind else "referred to"
+    at_least = ""
     if len(named) == CANDIDATES:
-        known.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
-    places = [place for place, _ in groups[:MOST_REFERENCES]]
-    last = units[0].qualified_name if len(units) == 1 else last_word(name)
-    surer = (place for place in places if possible not in place.note)
-    edges = dict.fromkeys((place.name or place.path, last) for place in surer)
-    done = f"is {'called' if kind else 'referred to'} in {AT_LEAST * (len(named) == CANDIDATES)}"
+        at_least = AT_LEAST
+        sentences.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
+    first = [place for place, _ in groups[:MOST_REFERENCES]]
+    end = units[0].qualified_name if len(units) == 1 else last_word(name)
     return list_result(
-        f"{name} {done}{counted(len(found), 'place')}",
-        parts,
-        "grep finds all lines that hold the name.",
-        total=len(found),
-        left=len(told) - len(parts),
-        places=tuple(places),
-        edges=tuple(Edge(start=start, end=end) for start, end in edges),
-        completeness=" ".join([*known, UNSEEN]),
-    )
+        f"{name} is {verb} in {at_least}{counted(len(sites), 'place')}", parts,
+        "grep finds all lines that hold the name.", total=len(sites),
+        left=len(listed) - len(parts), places=tuple(first), edges=_edges_to(end, first),
+        completeness=" ".join([*sentences, UNSEEN]),
+    )  # fmt: skip
 
 
-def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
-    """The places, surest first, each with the id of the definition that it surest means: one that
-    may mean several of them is one place, and with '' where it means none of them surer."""
+def _listed(groups: Iterable[tuple[Place, bool]], kind: str) -> list[Place]:
+    """Return the places to list: for a `kind` those outside tests that are at least likely."""
+    places, surer = list[Place](), list[Place]()
+    for place, in_test in groups:
+        places.append(place)
+        if kind and not in_test and POSSIBLE not in place.note:
+            surer.append(place)
+    return surer or places
+
+
+def _use_line(place: Place) -> str:
+    text = str(place.start_line)
+    if place.name:
+        text += f" in {place.name}"
+    if place.note:
+        text += f", {place.note}"
+    return f"{text}: {place.text}"
+
+
+def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[Place, bool]]) -> list[str]:
+    """Return sentences that count the places of each level of sureness, and those in tests."""
+    sentences: list[str] = []
+    levels = Counter(sureness(site.confidence) for site in sites)
+    numbers = [f"{levels[word]:,} {word}" for _, word in SURENESS if levels[word]]
+    if len(levels) == 1:
+        numbers = [f"all {next(iter(levels))}"]
+    if levels:
+        text = ", ".join(numbers)
+        by_name = " (only the name is the same)" if levels[POSSIBLE] else ""
+        sentences.append(f"{text[0].upper()}{text[1:]}{by_name}.")
+    in_tests = sum(place.times for place, in_test in groups if in_test)
+    if in_tests:
+        sentences.append(f"{in_tests:,} of these in tests.")
+    return sentences
+
+
+def _shares(units: Sequence[Unit], numbers: Mapping[str, int]) -> str:
+    """Say how many of the places mean each of `units`; `numbers` are by the unit's id."""
+    ordered = sorted(units, key=lambda unit: -numbers[unit.id])[:MOST_MEANT]
+    shares = [f"{one.qualified_name} [{one.place}] {numbers[one.id]:,}" for one in ordered]
+    text = ", ".join(shares)
+    if len(units) > MOST_MEANT:
+        text += ", the others fewer or none"
+    if numbers[""]:
+        text += f"; {numbers['']:,} may mean any of them"
+    return f"{len(units):,} definitions have this name: {text}."
+
+
+def _edges_to(end: str, places: Iterable[Place]) -> tuple[Edge, ...]:
+    """Return an edge to `end` from each definition with a use that is at least likely."""
+    starts = [place.name or place.path for place in places if POSSIBLE not in place.note]
+    return tuple(Edge(start=start, end=end) for start in dict.fromkeys(starts))
+
+
+def _meanings(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
+    """Return the places that use one of `units`, the surest first, with the id of that unit.
+
+    A place that may mean several of them comes once, with '' if it means none of them surest.
+    """
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
         for site in usages(tables, unit):
-            at = (site.reference.path, site.reference.line, site.reference.column)
-            best, _ = once.get(at, (site, ""))
-            if at not in once or site.confidence > best.confidence:
-                once[at] = (site, unit.id)
+            position = (site.reference.path, site.reference.line, site.reference.column)
+            best, _ = once.get(position, (site, ""))
+            if position not in once or site.confidence > best.confidence:
+                once[position] = (site, unit.id)
             elif site.confidence == best.confidence:
-                once[at] = (best, "")
-    return dict(sorted(once.values(), key=lambda one: -one[0].confidence))
+                once[position] = (best, "")
+    return dict(sorted(once.values(), key=lambda pair: -pair[0].confidence))
 
 
 def use_places(
     tables: Tables, sites: Sequence[UsageSite], kind: str = ""
 ) -> list[tuple[Place, bool]]:
-    """`sites`, which were asked for by `kind`, by the definition that they are in and how sure they
-    are, each with whether it is in a test: what is at least likely first, source before tests."""
-    ids = [site.reference.unit_id for site in sites]
-    around = {unit.id: unit for unit in tables.by_ids(ids)}
+    """Group `sites` by the definition around them and by how sure they are.
 
-    def in_test(site: UsageSite) -> bool:
-        unit = around.get(site.reference.unit_id)
-        return is_test(unit) if unit else role_of(site.reference.path) == "test"
-
+    Return each group as a place, with whether it is in a test: what is at least likely first, then
+    source before tests. `kind` is the one that was asked for, which the notes need not name.
+    """
+    around = _units_around(tables, sites)
     groups: dict[tuple[str, str, str, str], list[UsageSite]] = {}
     for site in sites:
         one = site.reference
         key = (one.path, one.unit_id, one.kind, f"{sureness(site.confidence)} {site.through}")
         groups.setdefault(key, []).append(site)
+    ordered: list[tuple[tuple[bool, bool, float], Place]] = []
+    for group in groups.values():
+        first, confidence = group[0].reference, group[0].confidence
+        unit = around.get(first.unit_id)
+        in_test = is_test(unit) if unit else role_of(first.path) == "test"
+        rank = (confidence < LIKELY, in_test, -confidence)
+        ordered.append((rank, _use_place(group, unit, kind)))
+    ordered.sort(key=lambda pair: pair[0])
+    return [(place, in_test) for (_, in_test, _), place in ordered]
 
-    def order(held: Sequence[UsageSite]) -> tuple[bool, bool, float]:
-        return held[0].confidence < LIKELY, in_test(held[0]), -held[0].confidence
 
-    ordered = sorted(groups.values(), key=order)
-    return [
-        (_place(held, around.get(held[0].reference.unit_id), kind), in_test(held[0]))
-        for held in ordered
-    ]
+def _units_around(tables: Tables, sites: Iterable[UsageSite]) -> dict[str, Unit]:
+    """Return id → unit of the units that the places are in."""
+    units = tables.by_ids([site.reference.unit_id for site in sites])
+    return {unit.id: unit for unit in units}
 
 
-def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place:
-    """The first of `sites`, which are in one definition, with the lines of the others."""
+def _use_place(sites: Sequence[UsageSite], around: Unit | None, kind: str = "") -> Place:
+    """Return the first of `sites`, which are in one definition, with the lines of the others."""
+    first = sites[0].reference
     line, *others = sorted({site.reference.line for site in sites})
-    kind, sure = sites[0].reference.kind, sureness(sites[0].confidence)
-    also = some_of(list(map(str, others)), MOST_ALSO)
-    through = sites[0].through and f"through {sites[0].through}"
-    told = (kind if kind != asked else "", through, sure if sure != SURENESS[0][1] else "",
-            also and f"also {'lines' if len(others) > 1 else 'line'} {also}")  # fmt: skip
+    notes = [] if first.kind == kind else [first.kind]
+    if sites[0].through:
+        notes.append(f"through {sites[0].through}")
+    notes.append(_doubt(sites[0].confidence))
+    if others:
+        lines = some_of(list(map(str, others)), MOST_ALSO)
+        notes.append(f"also {'lines' if len(others) > 1 else 'line'} {lines}")
     return Place(
-        path=sites[0].reference.path,
+        path=first.path,
         start_line=line,
         end_line=line,
         text=_code(around, line).strip() if around else "",
         name=around.qualified_name if around else "",
-        kind=kind,
-        note=", ".join(filter(None, told)),
+        kind=first.kind,
+        note=", ".join(filter(None, notes)),
         times=len(sites),
     )
 
 
+def _doubt(confidence: float) -> str:
+    """Return `confidence` as a word, '' when it is certain."""
+    word = sureness(confidence)
+    return "" if word == CERTAIN else word
+
+
 def _code(unit: Unit, line: int) -> str:
-    """A line of `unit` by its number in the file, '' for one that it does not have."""
-    code, at = unit.source_code.split("\n"), line - unit.start_line
-    return code[at] if 0 <= at < len(code) else ""
+    """Return a line of `unit` by its number in the file, '' when it does not have that line."""
+    lines, index = unit.source_code.split("\n"), line - unit.start_line
+    return lines[index] if 0 <= index < len(lines) else ""
 
 
 class NameReport(BaseModel, frozen=True):
-    """What a name in a line of a file means, and where that is used."""
+    """The meanings of a name in a line of a file, and where they are used."""
 
     definitions: tuple[Place, ...]
     """The likeliest first, `text` the first line of the signature; `note` where it is unsure."""
     uses: tuple[Place, ...]
     """Each line once, the surest first, source before tests."""
     total: int
-    """Lines where it is used, told or not."""
+    """Lines where it is used, listed or not."""
 
 
 def name_at(box: Toolbox, path: str, line: int, name: str) -> NameReport:
-    """What somebody who reads the `line` of a file and asks what `name` is wants to see."""
+    """Return what `name` in a line of a file means, and where that is used."""
     tables = box.tables()
     meant = meant_at(tables, path, line, name)[:MOST_MEANT]
-    sites = {(o.reference.path, o.reference.line): o for o in _meant(tables, [u for u, _ in meant])}
-    told = list(sites.values())[:MOST_USES]
-    around = {one.id: one for one in tables.by_ids([site.reference.unit_id for site in told])}
-    definitions = [
-        Place.of(
-            unit,
-            text=unit.signature.strip().partition("\n")[0],
-            note=sureness(sure) * (sureness(sure) != SURENESS[0][1]),
-        )
-        for unit, sure in meant
-    ]
-    uses = [_place([site], around.get(site.reference.unit_id), "") for site in told]
+    definitions: list[Place] = []
+    for unit, confidence in meant:
+        head = unit.signature.strip().partition("\n")[0]
+        definitions.append(Place.of(unit, text=head, note=_doubt(confidence)))
+    sites: dict[tuple[str, int], UsageSite] = {}
+    for site in _meanings(tables, [unit for unit, _ in meant]):
+        sites[site.reference.path, site.reference.line] = site
+    listed = list(sites.values())[:MOST_USES]
+    around = _units_around(tables, listed)
+    uses = [_use_place([site], around.get(site.reference.unit_id)) for site in listed]
     return NameReport(definitions=tuple(definitions), uses=tuple(uses), total=len(sites))
 
 
@@ -274,8 +325,10 @@ class Step(NamedTuple):
 
 
 def _callees(box: Toolbox, name: str) -> ToolResult:
-    """What a function surely calls in this repository, in the order of its text, each with the line
-    of the call, and below it the names of what that one calls. Calls into libraries are left out.
+    """Return what a function surely calls in this repository, in the order of its text.
+
+    Each callee has the line of the call and the names of what it calls itself. Calls into libraries
+    are left out.
     """
     tables = box.tables()
     roots = definitions(tables, name)[:MOST_MEANT]
@@ -284,27 +337,30 @@ def _callees(box: Toolbox, name: str) -> ToolResult:
     parts, reached, doubtful = list[str](), list[Step](), 0
     for root in roots:
         parts.append(f"{root.qualified_name or root.name} [{root.place}]")
-        for one in calls_of(tables, root, ALL_CALLS):
-            if not one.sure:
+        for call in calls_of(tables, root, ALL_CALLS):
+            if not call.sure:
                 doubtful += 1
                 continue
-            reached.append(Step(one.called, root.path, one.line, through=root))
-            code = _code(root, one.line).strip()[:LONGEST_CALL]
-            parts.append(f"  {one.called.qualified_name} [{one.called.place}]  {one.line}: {code}")
-            if then := [o.called.qualified_name for o in calls_of(tables, one.called) if o.sure]:
-                parts.append(f"    → {', '.join(then)}")
-    known = f"Of {counted(doubtful, 'call')} only the name is the same." if doubtful else ""
+            unit, code = call.called, _code(root, call.line).strip()[:LONGEST_CALL]
+            reached.append(Step(unit, root.path, call.line, through=root))
+            parts.append(f"  {unit.qualified_name} [{unit.place}]  {call.line}: {code}")
+            names = [one.called.qualified_name for one in calls_of(tables, unit) if one.sure]
+            if names:
+                parts.append(f"    → {', '.join(names)}")
+    doubt = f"Of {counted(doubtful, 'call')} only the name is the same." if doubtful else ""
+    edges = [Edge(start=name, end=step.unit.qualified_name) for step in reached]
     return list_result(
         f"{name} calls {counted(len(reached), 'function')}", parts, "Ask for one of them.",
-        total=len(reached), completeness=known,
-        places=tuple(_step_place(one) for one in reached),
-        edges=tuple(Edge(start=name, end=one.unit.qualified_name) for one in reached),
+        total=len(reached), completeness=doubt, places=tuple(map(_step_place, reached)),
+        edges=tuple(edges),
     )  # fmt: skip
 
 
 def _impact(box: Toolbox, name: str) -> ToolResult:
-    """What a change of a definition may break: all that calls, uses or inherits it, directly and
-    through others, and the tests among that."""
+    """Return what a change of a definition may break, and the tests among that.
+
+    That is all that calls, uses or inherits it, directly or through others.
+    """
     tables = box.tables()
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
@@ -321,70 +377,90 @@ def _impact(box: Toolbox, name: str) -> ToolResult:
         return [Step(one.caller, one.caller.path, one.line, one.note) for one in calls]
 
     reached, cut = follow(roots, users)
-    code = [one for one in reached if not is_test(one.unit)]
-    tests = [one for one in reached if is_test(one.unit)]
-    direct = sum(one.level == 1 for one in code)
-    known = f"{direct:,} directly, {len(code) - direct:,} through these. {cut}"
+    code, tests = list[Step](), list[Step]()
+    for step in reached:
+        (tests if is_test(step.unit) else code).append(step)
+    doubt = f"{_levels(code)}{cut}"
     if doubtful:
         places = counted(doubtful, "place")
-        known += f"Not counted: {places} that only have the same name; `references` lists them. "
+        doubt += f"Not counted: {places} that only have the same name; `references` lists them. "
     summary = f"a change of {name} may break {AT_LEAST if cut else ''}"
     summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
-    return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
+    return _steps_result(summary, f"{doubt}{_several(tables, roots)}{UNSEEN}", roots, code + tests)
+
+
+def _levels(steps: Sequence[Step]) -> str:
+    direct = sum(step.level == 1 for step in steps)
+    return f"{direct:,} directly, {len(steps) - direct:,} through these. "
 
 
 def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
-    """The shortest way of calls from one function to another, each call with its line; where none
-    is sure, one with calls of which only the name is the same."""
+    """Return the shortest way of calls from one function to another, each call with its line.
+
+    Where no way is sure, it has calls of which only the name is the same.
+    """
     tables = box.tables()
     begins, ends = definitions(tables, start), definitions(tables, end)
     if not begins or not ends:
         return no_definition(tables, end if begins else start)
     begins = [unit for unit in begins if unit not in ends] or begins
-    wanted = {unit.id for unit in ends}
+    targets = {unit.id for unit in ends}
 
     @cache
-    def called(unit: Unit) -> list[Call]:
+    def calls_from(unit: Unit) -> list[Call]:
         return calls_of(tables, unit, ALL_CALLS)
 
     def steps(indirect: bool, by_name: bool, unit: Unit) -> list[Step]:
-        calls = [Step(o.called, unit.path, o.line) for o in called(unit) if o.sure or by_name]
+        calls = [call for call in calls_from(unit) if call.sure or by_name]
+        direct = [Step(call.called, unit.path, call.line) for call in calls]
         if not indirect:
-            return calls
-        run = [one._replace(unit=unit) for one in calls for unit in overrides(tables, one.unit)]
-        return [*calls, *run, *_handed_on(tables, unit)]
+            return direct
+        overriding: list[Step] = []
+        for step in direct:
+            overriding += [step._replace(unit=one) for one in overrides(tables, step.unit)]
+        return direct + overriding + _handed_on(tables, unit)
 
     for indirect, by_name, doubt in (
         (False, False, "No shorter one is known; others of equal length may be. "),
         (True, False, OVERRIDING),
         (True, True, BY_NAME_ALONE),
     ):
-        reached, cut = follow(begins, partial(steps, indirect, by_name), wanted)
-        known = f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
-        found = {one.unit.id: one for one in reached}
-        way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
-        while way and way[0].level > 1 and way[0].through:
-            way.insert(0, found[way[0].through.id])
+        reached, cut = follow(begins, partial(steps, indirect, by_name), targets)
+        way = _way(reached, targets)
         if way:
             summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
-            return _told(summary, f"{doubt}{UNSEEN}", (), way, is_way=True)
+            return _steps_result(summary, f"{doubt}{UNSEEN}", (), way, is_way=True)
     nothing = f"no way of calls from {start} to {end} was found"
-    known += UNSEEN
-    return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
+    extent = f"{start} leads to {counted(len(reached), 'definition')}. {cut}{UNSEEN}"
+    return ToolResult(summary=nothing, text=f"{nothing}. {extent}", completeness=extent)
+
+
+def _way(reached: Sequence[Step], targets: Collection[str]) -> list[Step]:
+    """Return the steps that lead to the last one of `reached`, if that is one of `targets`."""
+    if not reached or reached[-1].unit.id not in targets:
+        return []
+    by_id = {step.unit.id: step for step in reached}
+    way = [reached[-1]]
+    while way[0].level > 1 and way[0].through:
+        way.insert(0, by_id[way[0].through.id])
+    return way
 
 
 def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
-    """The functions of its file that `unit` hands on, for others to call."""
-    places = [one for one in tables.references(path=[unit.path]) if one.unit_id == unit.id]
-    lines = {one.target: one.line for one in reversed(places) if one.kind == "use" and one.target}
-    return [
-        Step(one, one.path, lines[one.id]) for one in tables.by_ids(list(lines)) if one.is_method
-    ]
+    """Return the functions of its file that `unit` hands on, for others to call."""
+    lines: dict[str, int] = {}
+    for one in tables.references(path=[unit.path]):
+        if one.unit_id == unit.id and one.kind == "use" and one.target:
+            lines.setdefault(one.target, one.line)
+    units = tables.by_ids(list(lines))
+    return [Step(one, one.path, lines[one.id]) for one in units if one.is_method]
 
 
 def _subclasses(box: Toolbox, name: str) -> ToolResult:
-    """What inherits or implements a class, directly or through others; of one that is defined
-    elsewhere what names it as its base."""
+    """Return what inherits or implements a class, directly or through others.
+
+    Of a class that is defined elsewhere it is what names it as its base.
+    """
     tables = box.tables()
     outside = Unit("", "", "class", last_word(name), name, "", 0, 0)
     here = [unit for unit in definitions(tables, name) if unit.kind in CLASS_KINDS]
@@ -395,41 +471,45 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
         nonlocal by_name
         if language_called(unit.language).implemented_for and unit.kind != "trait":
             return []  # of its name another crate may have a trait
-        sites = usages(tables, unit) if unit.path else ()
-        places = [one.reference for one in sites if one.reference.kind == "inherits"]
+        sites = usages(tables, unit) if unit.path else []
+        places = [site.reference for site in sites if site.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
             named = tables.references(name=[unit.name], limit=CANDIDATES)
             more = [one for one in named if one.kind == "inherits" and one not in places]
-            by_name, places = by_name + len(more), [*places, *more]
-        having = [Step(one, one.path, one.start_line) for one in with_all_methods(tables, unit)]
-        return [*(Step(*one) for one in heirs_at(tables, places)), *having]
+            by_name += len(more)
+            places += more
+        steps = [Step(*heir) for heir in heirs_at(tables, places)]
+        steps += [Step(one, one.path, one.start_line) for one in with_all_methods(tables, unit)]
+        return steps
 
     reached, cut = follow(roots, heirs)
     if not here and not reached:
         return no_definition(tables, name)
-    direct = sum(one.level == 1 for one in reached)
-    known = f"{direct:,} directly, {len(reached) - direct:,} through these. "
+    extent = _levels(reached)
     if not here:
-        known = f"{name} is not defined here: what names it as base, and what inherits from that. "
+        extent = f"{name} is not defined here: what names it as base, and what inherits from that. "
     if any(language_called(unit.language).implicit_interfaces for unit in here):
-        known += "A type that has all methods of the interface is taken to implement it. "
+        extent += "A type that has all methods of the interface is taken to implement it. "
     if by_name and here:
-        known += f"Of {counted(by_name, 'place')} only the name is the same. "
-    known += f"{_several(tables, roots)}{cut}"
-    known += "Classes that are made while the program runs are not seen."
+        extent += f"Of {counted(by_name, 'place')} only the name is the same. "
+    extent += f"{_several(tables, roots)}{cut}"
+    extent += "Classes that are made while the program runs are not seen."
     kinds = ("subclass or implementation", "subclasses or implementations")
     summary = f"{name} has {AT_LEAST if cut else ''}{counted(len(reached), *kinds)}"
-    return _told(summary, known, here, reached)
+    return _steps_result(summary, extent, here, reached)
 
 
 def follow(
-    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], wanted: Collection[str] = ()
+    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], targets: Collection[str] = ()
 ) -> tuple[list[Step], str]:
-    """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
-    the ids `wanted` is reached; and, as a sentence, where it was cut off."""
+    """Return all that `step` leads to from `roots`, the nearest first, each definition once.
+
+    It ends at the first unit whose id is one of `targets`. The second value is a sentence that says
+    where it was cut off, '' if it was not.
+    """
     # One function of several with a name may be the way's end, another its beginning.
-    seen, found = {unit.id for unit in roots}.difference(wanted), list[Step]()
+    seen, reached = {unit.id for unit in roots}.difference(targets), list[Step]()
     waiting = deque((unit, 1) for unit in roots)
     until = time.monotonic() + SECONDS
     followed = 0
@@ -437,69 +517,85 @@ def follow(
         unit, level = waiting.popleft()
         if followed == MOST_FOLLOWED or time.monotonic() > until:
             cut = f"Only the nearest {followed:,} were followed further: there may be more. "
-            return found, cut
+            return reached, cut
         followed += 1
         for one in step(unit):
             if one.unit.id not in seen:
                 seen.add(one.unit.id)
-                found.append(one._replace(level=level, through=unit))
+                reached.append(one._replace(level=level, through=unit))
                 waiting.append((one.unit, level + 1))
-                if one.unit.id in wanted:
-                    return found, ""
-    return found, ""
+                if one.unit.id in targets:
+                    return reached, ""
+    return reached, ""
 
 
 def _several(tables: Tables, roots: Sequence[Unit]) -> str:
-    """Which definitions are meant, where it is not one; and where not all was looked at."""
-    named = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
-    told = f"{len(roots):,} definitions are meant: {named}. " if len(roots) > 1 else ""
-    places = (tables.references(name=[unit.name], limit=CANDIDATES) for unit in roots)
-    if any(len(found) == CANDIDATES for found in places):
-        told += f"Only the first {CANDIDATES:,} places of that name were looked at. "
-    return told
+    """Say which definitions are meant, if several, and whether not all places were looked at."""
+    text = ""
+    if len(roots) > 1:
+        names = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
+        text = f"{len(roots):,} definitions are meant: {names}. "
+    for unit in roots:
+        if len(tables.references(name=[unit.name], limit=CANDIDATES)) == CANDIDATES:
+            return f"{text}Only the first {CANDIDATES:,} places of that name were looked at. "
+    return text
 
 
 def _step_place(step: Step) -> Place:
-    """The line of an edge, by what it leads to."""
-    one, through = step.unit, step.through or step.unit
-    inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
+    """Return the line of an edge, named after the definition that it leads to."""
+    unit, text = step.unit, ""
+    for one in (unit, step.through or unit):
+        if not text and one.path == step.path:
+            text = _code(one, step.line)
     return Place(
-        path=step.path, start_line=step.line, end_line=step.line, name=one.qualified_name,
-        text=_code(inside[0], step.line) if inside else "", language=one.language,
-        kind="test" if is_test(one) else one.kind,
+        path=step.path, start_line=step.line, end_line=step.line, name=unit.qualified_name,
+        text=text, language=unit.language, kind="test" if is_test(unit) else unit.kind,
     )  # fmt: skip
 
 
-def _told(
-    summary: str, known: str, roots: Sequence[Unit], reached: Sequence[Step], is_way: bool = False
+def _steps_result(
+    summary: str, extent: str, roots: Iterable[Unit], steps: Sequence[Step], is_way: bool = False
 ) -> ToolResult:
-    """`reached`, below `roots`, as places and as edges to where they began; those of a way of calls
-    lead on from there."""
-    units = {unit.id: unit for one in reached for unit in (one.unit, one.through) if unit}
-    several = Counter(unit.qualified_name for unit in units.values())
+    """Return `steps` as places and edges, the text below `roots`; `extent` says how sure it is.
 
-    def called(unit: Unit) -> str:
-        name = unit.path if unit.kind in TEXT_KINDS else unit.qualified_name
-        return f"{name} ({unit.path})" if several[name] > 1 else name
-
+    Edges lead to where the steps began; those of a way of calls lead on from there.
+    """
+    names = _names_of(steps)
     places, edges = list[Place](), list[Edge]()
     parts = [f"{unit.qualified_name or unit.name} [{unit.place}]" for unit in roots]
-    for step in reached[:MOST_REACHED]:
-        one, through = step.unit, step.through or step.unit
-        start, end = called(one), called(through)
-        note = ", ".join(filter(None, (step.note, f"through {end}" if step.level > 1 else "")))
+    for step in steps[:MOST_REACHED]:
+        start, end = names[step.unit.id], names[(step.through or step.unit).id]
+        notes = [step.note] if step.note else []
+        if step.level > 1:
+            notes.append(f"through {end}")
+        note, label = ", ".join(notes), ""
         place = _step_place(step)
-        told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {place.text.strip()}"
+        text = f"{'  ' * step.level}{start} [{step.unit.place}]  {step.line}: {place.text.strip()}"
         if is_way:
-            start, end, note = end, start, f"calls {start}"
-        parts.append(f"{told}{note and f'  ({note})'}")
-        edges.append(Edge(start=start, end=end, label=f"line {step.line}" if is_way else ""))
+            start, end, note, label = end, start, f"calls {start}", f"line {step.line}"
+        parts.append(f"{text}  ({note})" if note else text)
+        edges.append(Edge(start=start, end=end, label=label))
         places.append(place.model_copy(update={"name": start, "note": note}))
-    left = len(reached) - len(places)
+    left = len(steps) - len(places)
     return list_result(
-        summary, parts, "Ask for one of them.", total=len(reached), left=left,
-        completeness=known.strip(), places=tuple(places), edges=tuple(edges),
+        summary, parts, "Ask for one of them.", total=len(steps), left=left,
+        completeness=extent.strip(), places=tuple(places), edges=tuple(edges),
     )  # fmt: skip
+
+
+def _names_of(steps: Iterable[Step]) -> dict[str, str]:
+    """Return id → name of the units at both ends, with the path where several have that name."""
+    units: dict[str, Unit] = {}
+    for step in steps:
+        units[step.unit.id] = step.unit
+        if step.through:
+            units[step.through.id] = step.through
+    several = Counter(unit.qualified_name for unit in units.values())
+    names: dict[str, str] = {}
+    for id_, unit in units.items():
+        name = unit.path if unit.kind in TEXT_KINDS else unit.qualified_name
+        names[id_] = f"{name} ({unit.path})" if several[name] > 1 else name
+    return names
 
 
 _WANTS: dict[str, Callable[[Toolbox, str], ToolResult]] = {
@@ -510,3 +606,4 @@ _WANTS: dict[str, Callable[[Toolbox, str], ToolResult]] = {
     "subclasses": _subclasses,
     "impact": _impact,
 }
+"""Relation that can be asked for → its function."""
