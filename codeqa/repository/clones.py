@@ -1,7 +1,7 @@
-"""Clones of our own, in the data folder: the newest commit of one branch each.
+"""Clone repositories into the data folder: the newest commit of one branch each.
 
-For them git may reach other machines, by https and ssh alone. It asks nothing, runs no hook,
-template or filter for large files, and takes no submodules.
+For clones git may reach other machines, by https and ssh alone. It asks for nothing, runs no hook,
+template or filter for large files, and fetches no submodules.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from codeqa.repository.remotes import Remote
 from codeqa.types import Progress
 
 Report = Callable[[Progress], None]
-"""Called several times a second with how far a transfer is; what it raises ends the transfer."""
+"""Called several times a second with the progress of a transfer, which ends if this raises."""
 
 SILENT_SECONDS = 60.0
-"""After so long without a word git is given up: it tells of its progress each second."""
+"""Seconds without output after which git is killed: it reports its progress every second."""
 
 _REACHING = (
     "protocol.https.allow=always",
     "protocol.ssh.allow=always",
     "core.sshCommand=ssh -oBatchMode=yes -oConnectTimeout=30 -oForwardAgent=no",
     "ssh.variant=ssh",
-    # What is written must be no other spelling of `.git` on any system.
+    # No file may have a name that means `.git` on some system.
     "core.protectHFS=true",
     "core.protectNTFS=true",
-    # Commits that were replaced are not kept, and nothing goes on behind a command that ended.
+    # Replaced commits are not kept, and nothing runs on once a command has ended.
     "core.logAllRefUpdates=false",
     "gc.autoDetach=false",
     "maintenance.auto=false",
@@ -47,25 +47,25 @@ _REACHING = (
     "filter.lfs.required=false",
     "filter.lfs.smudge=",
 )
-"""Beside SETTINGS. The user's own credential helper may sign in, for a clone brings no
-configuration."""
+"""Settings beside SETTINGS. The user's own credential helper may sign in: a clone brings no
+configuration of its own."""
 _VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "https:ssh",
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GCM_INTERACTIVE": "never",
     "SSH_ASKPASS_REQUIRE": "never",
 }
-_AT_ONCE = 65_536
-"""Bytes of what git writes that are looked at: the last ones."""
+_TAIL_BYTES = 65_536
+"""Only the last bytes that git wrote are read."""
 _PROGRESS = re.compile(r"^(?:remote: )?(\w+ \w+): +\d+% \((\d+)/(\d+)\)", re.MULTILINE)
-_OF_NO_USE = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b|.*: +\d+% ")
-"""How lines begin beside the one that says what went wrong."""
+_NO_ERROR = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b|.*: +\d+% ")
+"""Lines other than the one that says what went wrong."""
 
 
 def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
-    """Return the folder of the clone of `remote` below `clones`, which is made unless it is there.
+    """Clone `remote` below the folder `clones` unless that was done before; return its folder.
 
-    Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
+    Raises RepositoryError when that fails, and what `report` raises; nothing remains then.
     """
     target = clones / remote.folder
     with _alone(clones, report):
@@ -73,14 +73,12 @@ def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
             return target
         unfinished = clones / ".unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-        branch = [f"--branch={remote.branch}"] if remote.branch else []
+        command = ["clone", "--progress", "--depth=1", "--single-branch", "--no-tags"]
+        command += ["--template=", "--no-recurse-submodules"]
+        if remote.branch:
+            command.append(f"--branch={remote.branch}")
         try:
-            _transfer(
-                git,
-                ["clone", "--progress", "--depth=1", "--single-branch", "--no-tags", "--template=",
-                 "--no-recurse-submodules", *branch, "--", remote.url, unfinished],
-                report,
-            )  # fmt: skip
+            _transfer(git, [*command, "--", remote.url, unfinished], report)
             target.parent.mkdir(parents=True, exist_ok=True)
             make_private(target.parent, target.parents[1], deep=False)
             unfinished.rename(target)
@@ -90,14 +88,14 @@ def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
 
 
 def sync(git: Git, folder: Path, url: str, branch: str, report: Report) -> None:
-    """Make the clone in `folder` the newest commit; what was changed or added there is lost.
+    """Update the clone in `folder` to the newest commit; changes and additions there are lost.
 
-    Raises RepositoryError when it cannot be fetched: the clone is as it was; and what `report`
-    raises.
+    Raises RepositoryError when the commit cannot be fetched, and what `report` raises; the clone
+    stays as it was then.
     """
     with _alone(folder.parents[2], report):
-        for left in (folder / ".git").rglob("*.lock"):  # by a process that was killed
-            left.unlink()
+        for lock in (folder / ".git").rglob("*.lock"):  # left by a process that was killed
+            lock.unlink()
         for command in (
             ["fetch", "--progress", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url,
              branch or "HEAD"],
@@ -109,16 +107,16 @@ def sync(git: Git, folder: Path, url: str, branch: str, report: Report) -> None:
 
 
 def delete_clone(folder: Path) -> None:
-    """Delete the clone in `folder`. Another clone, which may take minutes, is not waited for."""
-    gone = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parents[2]))
-    folder.rename(gone / folder.name)  # in one step: no half of it is found
-    shutil.rmtree(gone)
+    """Delete the clone in `folder` without waiting for another clone, which may take minutes."""
+    trash = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parents[2]))
+    folder.rename(trash / folder.name)  # in one step: nobody meets half of it
+    shutil.rmtree(trash)
 
 
 @contextmanager
 def _alone(clones: Path, report: Report) -> Iterator[None]:
-    """Make one change of clones at a time, of all processes."""
-    clones.mkdir(parents=True, exist_ok=True, mode=0o700)  # what came with a sign-in is private
+    """Let only one process and thread at a time change clones."""
+    clones.mkdir(parents=True, exist_ok=True, mode=0o700)  # it may hold private repositories
     lock = FileLock(clones / ".lock", mode=0o600)
     while not lock.is_locked:
         try:
@@ -134,7 +132,7 @@ def _alone(clones: Path, report: Report) -> Iterator[None]:
 def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None:
     """Run a git command that may reach other machines.
 
-    Raises RepositoryError with what git said when it fails, or says nothing for SILENT_SECONDS.
+    Raises RepositoryError with git's message when it fails or is silent for SILENT_SECONDS.
     """
     step = Progress("waiting for the server", 0, 0)
     with (
@@ -146,18 +144,19 @@ def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=output,
-            umask=OTHERS,  # it may be nobody else's to read where it comes from
-            start_new_session=True,  # ssh has no terminal to ask at, and all of it can be ended
+            umask=OTHERS,  # the repository may be private
+            start_new_session=True,  # ssh can't prompt at a terminal, and is killed with git
         ) as process,
     ):
-        output_text, size, heard = "", 0, time.monotonic()
+        output_text, size, last_output = "", 0, time.monotonic()
         try:
-            while time.monotonic() - heard < SILENT_SECONDS:
-                ended = process.poll() is not None  # asked first: then all that it wrote is read
-                if (now := os.fstat(output.fileno()).st_size) > size:
-                    size, heard = now, time.monotonic()
-                    # Read without moving the place at which git writes.
-                    data = os.pread(output.fileno(), _AT_ONCE, max(0, size - _AT_ONCE))
+            while time.monotonic() - last_output < SILENT_SECONDS:
+                ended = process.poll() is not None  # before reading, so that all output is read
+                written = os.fstat(output.fileno()).st_size
+                if written > size:
+                    size, last_output = written, time.monotonic()
+                    # Unlike read, pread does not move the position at which git writes.
+                    data = os.pread(output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
                     output_text = data.decode("utf-8", "replace").replace("\r", "\n")
                     for name, done, total in _PROGRESS.findall(output_text)[-1:]:
                         step = Progress(name.lower(), int(done), int(total))
@@ -170,20 +169,20 @@ def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None
             if silent := process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
-        why = _complaint(output_text)
+        reason = _error_line(output_text)
         if silent:
-            why = f"nothing came for {SILENT_SECONDS:.0f} seconds"
+            reason = f"the server sent nothing for {SILENT_SECONDS:.0f} seconds"
         raise RepositoryError(
-            f"git: {why[:300].rstrip('.')}.",
-            "Check the address and the branch; what is not public takes an ssh key, or a sign-in "
-            "that git's own credential helper knows.",
+            f"git: {reason[:300].rstrip('.')}.",
+            "Check the address and the branch. A private repository needs an ssh key, or a sign-in "
+            "that git's credential helper has stored.",
         )
 
 
-def _complaint(output: str) -> str:
+def _error_line(output: str) -> str:
     """Return the line of git's `output` that says what went wrong."""
-    lines = [line.strip() for line in output.split("\n")]
-    useful = [line for line in lines if line and not _OF_NO_USE.match(line)]
-    line = useful[0] if useful else "it failed without a word"
+    lines = map(str.strip, output.split("\n"))
+    errors = [line for line in lines if line and not _NO_ERROR.match(line)]
+    line = errors[0] if errors else "it failed without a message"
     # The user's configuration may put a password into an address.
     return re.sub(r"://[^/@\s]+@", "://", re.sub(r"^(?:fatal|error): ", "", line))

@@ -1,11 +1,11 @@
-"""The one place that runs git to read: which files there are, and what changed in them (`clones`
-brings repositories from elsewhere).
+"""Run git to read: list the files of a repository and what changed in them.
 
-A repository is somebody else's data, and its configuration can name commands. Git is
-therefore run so that none of them is executed: no file-system monitor, hook, pager,
-credential helper or transport, no fetching of missing objects, and nothing that the
-caller's environment points elsewhere. `ls-files` by itself runs no filter, diff or
-text conversion; a command that compares versions is told to run none (`history`).
+No other module does; `clones` runs git to copy repositories from elsewhere. A repository is
+somebody else's data, and its configuration can name commands. Git is therefore run so that none of
+them is executed: no file-system monitor, hook, pager, credential helper or transport, no fetching
+of missing objects, and nothing that the caller's environment points elsewhere. `ls-files` by itself
+runs no filter, diff or text conversion; options forbid them to a command that compares versions
+(`history`).
 """
 
 # Names are bytes here, because they need not be UTF-8.
@@ -35,16 +35,16 @@ SETTINGS = (
     "core.gitProxy=",
     "core.askPass=",
     "core.alternateRefsCommand=",
-    # A version of a file that is larger is told as changed and not unpacked to be compared.
+    # Larger files count as changed and are not unpacked to be compared.
     "core.bigFileThreshold=5m",
-    # What is printed is read: as it is without a configuration.
+    # Our code reads what git prints, which must not depend on the user's configuration.
     "color.ui=never",
     "color.diff=never",
     "diff.submodule=short",
     "blame.coloring=none",
     "i18n.logOutputEncoding=UTF-8",
     f"diff.orderFile={os.devnull}",
-    # Names that other systems forbid are names all the same.
+    # Names that other systems forbid are valid here.
     "core.protectHFS=false",
     "core.protectNTFS=false",
     "diff.external=",
@@ -58,57 +58,57 @@ SETTINGS = (
 _KEPT_VARIABLES = frozenset(
     {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES"}
 )
-"""What of the caller's GIT_* remains: where the user's own configuration lies."""
+"""The caller's GIT_* variables that git still sees: they say where the user's configuration is."""
 
 _HISTORY = b"HEAD objects refs packed-refs logs reftable worktrees config config.worktree".split()
-"""What a git directory tells history from."""
+"""Entries of a git directory from which git reads the history."""
 
 _OPENED = (
     b"HEAD commondir config config.worktree index info/exclude info/attributes packed-refs shallow"
 ).split()
-"""What git opens in a git directory by its name."""
+"""Files that git opens in a git directory by their names."""
 
 _WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
-"""In the configuration of a submodule: where its files are."""
+"""The line in a submodule's configuration that says where its files are."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
 
-_REFS_LOOKED_AT = 1_000
-"""Folders of them: a link may lead into the whole file system."""
+_MOST_REF_FOLDERS = 1_000
+"""Folders of refs that are looked at: a link may lead into the whole file system."""
 
 
 class Listing(NamedTuple):
-    """What git says of a folder; all names are relative to it, and unsorted."""
+    """The files of a folder as git lists them; names are relative to it, and unsorted."""
 
     names: list[bytes]
-    """Files. Names of nested repositories end in `/`; submodules go by their bare name; files
-    that are tracked but gone are still named."""
+    """Files. Names of nested repositories end in `/`, those of submodules do not; files that are
+    tracked but deleted are included."""
     unreadable: list[tuple[bytes, bytes]]
     """Folders that could not be opened, and why."""
     untracked: set[bytes]
-    """Those of the names that git would track."""
+    """The names that git would track but does not yet."""
 
 
 class Git(NamedTuple):
-    """A git that no repository brought along."""
+    """A git that is not part of a repository."""
 
     program: str
     """Its absolute path."""
     path: str
-    """PATH for what it runs, which leads into no repository either."""
+    """PATH for programs that git runs; it leads into no repository either."""
 
 
 def find_git(*roots: Path) -> Git:
-    """The git to run, outside of the repositories at `roots`; looked for in `program_folders`.
+    """Return the git to run, found in `program_folders` and outside of the repositories at `roots`.
 
     Raises RepositoryError when there is none.
     """
     untrusted, folders = _untrusted_folders(roots), program_folders(*roots)
     for folder in folders:
-        found = shutil.which("git", path=folder)
+        program = shutil.which("git", path=folder)
         # A link to the program may lead into the repository.
-        if found and not _lies_in(Path(found), untrusted):
-            return Git(found, os.pathsep.join(folders))
+        if program and not _lies_in(Path(program), untrusted):
+            return Git(program, os.pathsep.join(folders))
     raise RepositoryError(
         "git was not found.",
         "Install git: its folder must be in PATH, outside of repository and current folder.",
@@ -116,19 +116,23 @@ def find_git(*roots: Path) -> Git:
 
 
 def program_folders(*roots: Path) -> list[str]:
-    """The folders of PATH that hold no program of a repository's.
+    """Return the folders of PATH that belong to no repository.
 
     Entries that are empty or relative are left out, and those inside one of `roots`, inside the
     work tree around it, or inside the current folder (unless that is the whole file system).
     """
     untrusted = _untrusted_folders(roots)
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return [f for f in folders if os.path.isabs(f) and not _lies_in(Path(f), untrusted)]
+    absolute = filter(os.path.isabs, folders)
+    return [folder for folder in absolute if not _lies_in(Path(folder), untrusted)]
 
 
 def _untrusted_folders(roots: Iterable[Path]) -> set[Path]:
-    """The current folder, `roots`, the work trees around them, and those whose objects they
-    borrow, as what is kept of one commit does."""
+    """Return the folders whose programs are not run.
+
+    They are the current folder, `roots`, the work trees around them, and the work trees whose
+    objects they borrow, as snapshots do.
+    """
     folders = set()
     with suppress(OSError):  # the current folder may be gone
         current = Path.cwd()
@@ -137,48 +141,54 @@ def _untrusted_folders(roots: Iterable[Path]) -> set[Path]:
     for root in roots:
         real = os.fsencode(root.resolve())
         lender = line_of((git_directory(real) or real) + b"/objects/info/alternates")
-        trees = (work_tree(one) for one in (real, lender) if os.path.isabs(one))
-        folders |= {Path(os.fsdecode(one)) for one in (real, *trees) if one}
+        folders.add(Path(os.fsdecode(real)))
+        for path in (real, lender):
+            tree = work_tree(path) if os.path.isabs(path) else None
+            if tree:
+                folders.add(Path(os.fsdecode(tree)))
     return folders
 
 
 def _lies_in(path: Path, folders: set[Path]) -> bool:
-    """Whether `path`, as it is written or where its links lead, is or lies in one of `folders`."""
+    """Return whether `path`, as written or with links resolved, is or lies in one of `folders`."""
     real = path.resolve()
-    return not folders.isdisjoint({path, *path.parents, real, *real.parents})
+    return not folders.isdisjoint({path, real, *path.parents, *real.parents})
 
 
 def read_git(
-    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
+    git: Git, folder: Path, arguments: Sequence[str], seconds: float, stdin: bytes = b""
 ) -> bytes | None:
-    """What a git command that only reads prints; None when it fails or takes longer. `given` is its
-    standard input. Raises RepositoryError where it would read another repository than the one at
-    `folder`."""
-    top, done = work_tree(os.fsencode(folder)), None
+    """Return what a git command that only reads prints; None when it fails or takes longer.
+
+    Raises RepositoryError where it would read another repository than the one at `folder`.
+    """
+    top, result = work_tree(os.fsencode(folder)), None
     if top is None or holding_up(top):
         return None
-    own = _own_directories(folder, top)
+    directories = _git_directories(folder, top)
     with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds, given, **own)
-    _own_directories(folder, top)  # it may have been changed meanwhile
-    return done.stdout if done and not done.returncode else None
+        result = _run(git, ["-C", folder, *arguments], seconds, stdin, **directories)
+    _git_directories(folder, top)  # they may have been changed meanwhile
+    return result.stdout if result and not result.returncode else None
 
 
-def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
-    """Return the variables that name what git reads for `folder`, so that it looks for nothing by
-    rules of its own. Raises RepositoryError where the history would be another repository's."""
+def _git_directories(folder: Path, top: bytes) -> dict[str, str]:
+    """Return variables with the directories that git reads for `folder`, so that it seeks none.
+
+    Raises RepositoryError where the history would be another repository's.
+    """
     try:
         top = os.path.realpath(top)
         directory = os.path.realpath(git_directory(top) or top)
         common = os.path.realpath(os.path.join(directory, line_of(directory + b"/commondir")))
-        other = not is_same(folder) or _leads_elsewhere(top, directory, common)
+        foreign = not is_same(folder) or _leads_elsewhere(top, directory, common)
     except OSError:  # a link is being replaced
-        other = True
-    if other:
+        foreign = True
+    if foreign:
         raise RepositoryError(
-            "Its history is not told: its git directory leads to another repository.",
-            "A clone made with --shared or --reference has its own after `git repack -a -d` and "
-            "`rm .git/objects/info/alternates`.",
+            "The history is not shown: the git directory leads to another repository.",
+            "If the clone was made with --shared or --reference, run `git repack -a -d` and "
+            "`rm .git/objects/info/alternates` in it: then it has a history of its own.",
         )
     return {
         "GIT_DIR": os.fsdecode(directory),
@@ -189,53 +199,52 @@ def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
 
 
 def list_files(
-    git: Git, folder: bytes, seconds: float, place: Sequence[bytes] = (), rules: bool = True
+    git: Git, folder: bytes, seconds: float, options: Sequence[bytes] = (), rules: bool = True
 ) -> Listing | None:
-    """What git tracks or would track under `folder`; `place` are options that say for which
-    repository, if not for its own. Without `rules` no ignore file is opened.
+    """List what git tracks or would track under `folder`; without `rules` open no ignore file.
 
-    None: git refuses (no work tree, another user's repository, a broken one).
-    Raises TimeoutError.
+    `options` of git name the repository, if it is not the folder's own. Returns None when git
+    refuses (no work tree, another user's repository, a broken one). Raises TimeoutError.
     """
-    asked = ("ls-files", "-tz", "--cached", "--others", *["--exclude-standard"] * rules)
-    done = _run(git, [*place, "-C", folder, *asked], seconds)
-    if done.returncode:
+    command = ["ls-files", "-tz", "--cached", "--others"]
+    if rules:
+        command.append("--exclude-standard")
+    result = _run(git, [*options, "-C", folder, *command], seconds)
+    if result.returncode:
         return None
-    told = done.stdout.split(b"\0")[:-1]
-    untracked = {one[2:] for one in told if one.startswith(b"? ")}
-    return Listing([one[2:] for one in told], _UNREADABLE.findall(done.stderr), untracked)
+    lines = result.stdout.split(b"\0")[:-1]  # a letter for the state, a space, the name
+    untracked = {line[2:] for line in lines if line.startswith(b"? ")}
+    names = [line[2:] for line in lines]
+    return Listing(names, _UNREADABLE.findall(result.stderr), untracked)
 
 
 def list_plain_files(
     git: Git, folder: bytes, tree: bytes, excluded: Iterable[bytes] | None, seconds: float
 ) -> Listing:
-    """What the ignore rules in `tree`, which holds `folder`, leave of `folder`.
+    """List the files of `folder` that the ignore rules in `tree`, which holds it, do not exclude.
 
-    For folders outside of git and for repositories that git refuses: an empty repository of
-    ours stands in for theirs. `excluded` are patterns that count beside the ignore files; None:
-    not even these are opened.
-    Raises TimeoutError, and RepositoryError when git fails.
+    For folders outside of git and for repositories that git refuses: an empty repository of ours
+    takes the place of theirs. `excluded` are patterns beside those of the ignore files; with None
+    these are not opened either. Raises TimeoutError, and RepositoryError when git fails.
     """
     with _empty_repository() as repository:
         with open(repository + b"/info/exclude", "wb") as rules:
             rules.write(b"\n".join(excluded or ()))
-        place = [b"--git-dir=" + repository, b"--work-tree=" + tree]
-        if listing := list_files(git, folder, seconds, place, excluded is not None):
+        options = [b"--git-dir=" + repository, b"--work-tree=" + tree]
+        if listing := list_files(git, folder, seconds, options, excluded is not None):
             return listing
-    raise RepositoryError(
-        f"git cannot list {os.fsdecode(folder)}.", "It must be git 2.17 or newer."
-    )
+    raise RepositoryError(f"git cannot list {os.fsdecode(folder)}.", "Install git 2.17 or newer.")
 
 
 def excluded_by(
     git: Git, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
 ) -> set[bytes]:
-    """Those of `names` that rules leave out; `rules` are contents of rule files by their folders.
+    """Return the `names` that rules exclude; `rules` maps folders to contents of rule files.
 
-    Git is given copies of the rule files and the names, and sees nothing of the repository.
-    Raises TimeoutError, and RepositoryError when git fails.
+    Git gets copies of the rule files and the names, and sees nothing of the repository. Raises
+    TimeoutError, and RepositoryError when git fails.
     """
-    failed = RepositoryError("git cannot apply the ignore rules.", "Look at the ignore files.")
+    failure = RepositoryError("git cannot apply the ignore rules.", "Check the ignore files.")
     with _empty_repository() as repository, tempfile.TemporaryDirectory() as scratch:
         tree = os.fsencode(scratch)
         try:
@@ -244,21 +253,21 @@ def excluded_by(
                 with open(tree + b"/" + folder + b".gitignore", "wb") as file:
                     file.write(content)
         except OSError:  # too long a path, a full disk
-            raise failed from None
-        # The user's own ignore file is none of these rules.
-        asked = ["-c", f"core.excludesFile={os.devnull}"]
-        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, b"-C", tree]
-        given = b"\0".join(b"./" + name for name in names)  # `:x` alone would mean something
-        command = ("check-ignore", "--no-index", "-z", "--stdin")
-        done = _run(git, [*asked, *place, *command], seconds, given)
-    if done.returncode not in (0, 1):  # 1: none of them
-        raise failed
-    return {name.removeprefix(b"./") for name in done.stdout.split(b"\0")[:-1]}
+            raise failure from None
+        options: list[str | bytes] = [b"--git-dir=" + repository, b"--work-tree=" + tree]
+        # The user's own ignore file does not count.
+        options += [b"-C", tree, "-c", f"core.excludesFile={os.devnull}"]
+        stdin = b"\0".join(b"./" + name for name in names)  # a bare `:x` has a meaning for git
+        command = ["check-ignore", "--no-index", "-z", "--stdin"]
+        result = _run(git, options + command, seconds, stdin)
+    if result.returncode not in (0, 1):  # 1: none of them
+        raise failure
+    return {name.removeprefix(b"./") for name in result.stdout.split(b"\0")[:-1]}
 
 
 @contextmanager
 def _empty_repository() -> Iterator[bytes]:
-    """A git directory of our own, without configuration, for a moment."""
+    """Yield a temporary git directory without configuration."""
     with tempfile.TemporaryDirectory(prefix="codeqa-git-") as folder:
         for name in ("objects", "refs", "info"):
             Path(folder, name).mkdir()
@@ -266,20 +275,19 @@ def _empty_repository() -> Iterator[bytes]:
         yield os.fsencode(folder)
 
 
-Done = subprocess.CompletedProcess[bytes]
-
-
-def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **own: str) -> Done:
-    """Run git with `given` as its standard input and `own` variables. Raises TimeoutError.
+def _run(
+    git: Git, arguments: Sequence[Any], seconds: float, stdin: bytes = b"", **variables: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git with additional environment `variables`. Raises TimeoutError.
 
     Where it cannot be started, its exit status is -1.
     """
     try:
         return subprocess.run(
-            [*guarded(git, (*SETTINGS, "credential.helper=")), *words],
+            [*guarded(git, (*SETTINGS, "credential.helper=")), *arguments],
             cwd=Path(git.program).anchor or None,
-            env=safe_environment(git) | own,
-            input=given,
+            env=safe_environment(git) | variables,
+            input=stdin,
             capture_output=True,
             timeout=max(seconds, 0.001),
             check=False,
@@ -291,18 +299,21 @@ def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **o
 
 
 def guarded(git: Git, settings: Iterable[str]) -> list[str]:
-    """The beginning of a command of git, in which `settings` are above every configuration."""
-    return [git.program, "--no-pager", *(part for setting in settings for part in ("-c", setting))]
+    """Return the beginning of a git command whose `settings` override every configuration."""
+    command = [git.program, "--no-pager"]
+    for setting in settings:
+        command += ["-c", setting]
+    return command
 
 
 def safe_environment(git: Git) -> dict[str, str]:
-    """The caller's variables without those of git's, and without a way to ask or to fetch."""
-    kept = {
+    """Return the caller's environment without git's variables, and unable to prompt or fetch."""
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.upper().startswith("GIT_") or name in _KEPT_VARIABLES
     }
-    return kept | {
+    return variables | {
         "PATH": git.path,
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
@@ -319,7 +330,7 @@ def safe_environment(git: Git) -> dict[str, str]:
 
 
 def work_tree(folder: bytes) -> bytes | None:
-    """Top of the work tree that `folder` lies in; None outside of git."""
+    """Return the top of the work tree that `folder` lies in; None outside of git."""
     while git_directory(folder) is None:
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -329,7 +340,7 @@ def work_tree(folder: bytes) -> bytes | None:
 
 
 def git_directory(folder: bytes) -> bytes | None:
-    """The git directory of the work tree whose top is `folder`; None when it is no top."""
+    """Return the git directory of the work tree whose top is `folder`; None when it is no top."""
     marker = folder + b"/.git"
     if os.path.isdir(marker):
         return marker if os.path.exists(marker + b"/HEAD") else None
@@ -341,52 +352,66 @@ def git_directory(folder: bytes) -> bytes | None:
 
 
 def holding_up(tree: bytes) -> bytes:
-    """What in the git directory of the work tree `tree` is no file, as a pipe that git would wait
-    at without end; '' where there is nothing of that kind."""
-    own = git_directory(tree) or tree
-    places = (own, os.path.join(own, line_of(own + b"/commondir")))
-    opened = (os.path.join(place, name) for place in places for name in _OPENED)
-    return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
+    """Return what in the git directory of `tree` is no file where git opens one, else ''.
+
+    Git would wait at a pipe without end.
+    """
+    directory = git_directory(tree) or tree
+    for folder in (directory, os.path.join(directory, line_of(directory + b"/commondir"))):
+        for name in _OPENED:
+            path = os.path.join(folder, name)
+            if os.path.exists(path) and not os.path.isfile(path):
+                return path
+    return b""
 
 
 def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
-    """Whether the git directories of the work tree `top` hold the history of another repository:
-    the file `.git`, `commondir`, links at any depth and alternates may name any.
+    """Return whether the git directories of the work tree `top` use another repository's history.
 
-    What lies below the work tree is its own, and so is what knows it: the repository that `git
-    worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
-    commit borrows the objects of its repository, which has them itself.
+    The file `.git`, `commondir`, links at any depth and alternates may lead to any repository.
     """
-    noted = os.path.realpath(os.path.join(directory, line_of(directory + b"/gitdir")))
-    own = [top]
-    if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
-        own.append(common)
-    tree = _WORK_TREE.search(line_of(directory + b"/config"))
-    if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
-        above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
-        own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
-    places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
-    lender = common + b"/objects"
-    if os.fsdecode(top) in BORROWERS and (borrowed := line_of(lender + b"/info/alternates")):
-        lender = borrowed
-        own.append(lender)
-        places.add(lender)
-    trusted, seen = tuple(one + b"/" for one in own), set[bytes]()
-    while places:
-        real = os.path.realpath(places.pop())
-        if not (real + b"/").startswith(trusted):
+    trusted = _own_folders(top, directory, common)
+    waiting = {os.path.join(one, name) for one in (directory, common) for name in _HISTORY}
+    objects = common + b"/objects"
+    # A snapshot borrows the objects of its repository, which borrows none itself.
+    if os.fsdecode(top) in BORROWERS and (lender := line_of(objects + b"/info/alternates")):
+        objects = lender
+        trusted.append(lender)
+        waiting.add(lender)
+    beginnings, visited = tuple(folder + b"/" for folder in trusted), set[bytes]()
+    while waiting:
+        real = os.path.realpath(waiting.pop())
+        if not (real + b"/").startswith(beginnings):
             return True
-        seen.add(real)
+        visited.add(real)
         for entry in _entries_below(real):
-            if not (entry.is_file() or entry.is_dir()):  # a pipe would keep git waiting
+            if not (entry.is_file() or entry.is_dir()):  # git would wait at a pipe
                 return True
             if entry.is_symlink():
-                places |= {os.path.realpath(entry.path)} - seen
-    return os.path.lexists(lender + b"/info/alternates")
+                waiting |= {os.path.realpath(entry.path)} - visited
+    return os.path.lexists(objects + b"/info/alternates")
+
+
+def _own_folders(top: bytes, directory: bytes, common: bytes) -> list[bytes]:
+    """Return the folders whose history is that of the work tree `top`.
+
+    They are the work tree, the repository that `git worktree add` registered it in, and its git
+    directory below a repository that it is a submodule of.
+    """
+    registered = os.path.realpath(os.path.join(directory, line_of(directory + b"/gitdir")))
+    folders = [top]
+    if registered == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
+        folders.append(common)
+    tree = _WORK_TREE.search(line_of(directory + b"/config"))
+    if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
+        parents = map(os.fsencode, Path(os.fsdecode(top)).parents)
+        if directory.startswith(tuple(parent + b"/.git/modules/" for parent in parents)):
+            folders.append(directory)
+    return folders
 
 
 def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
-    """Yield all in `folder`, at any depth, but the folders."""
+    """Yield the entries of `folder` at any depth, except the folders."""
     folders = [folder]
     while folders:
         with suppress(OSError), os.scandir(folders.pop()) as entries:
@@ -398,7 +423,7 @@ def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
 
 
 def line_of(path: bytes) -> bytes:
-    """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
+    """Return the text of a small file of git's; '' for no file, also for a pipe."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
             return file.read(10_000).partition(b"\0")[0].strip()
@@ -406,21 +431,23 @@ def line_of(path: bytes) -> bytes:
 
 
 def is_linked_work_tree(folder: bytes) -> bool:
-    """Whether `folder` is a further work tree of a repository (`git worktree add`)."""
+    """Return whether `folder` is an additional work tree of a repository (`git worktree add`)."""
     directory = git_directory(folder)
     return directory is not None and os.path.isfile(directory + b"/commondir")
 
 
 def refs_state(tree: bytes) -> tuple[int, ...]:
-    """Return another value once a commit, a branch or the configuration of the work tree `tree`
-    changes: git renames what it writes into its folder."""
-    own = git_directory(tree) or tree
-    common = os.path.join(own, line_of(own + b"/commondir"))
-    walks = (os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable"))
-    folders = [folder for folder, *_ in islice(chain.from_iterable(walks), _REFS_LOOKED_AT)]
-    single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
+    """Return a value that changes with a commit, a branch or the configuration of `tree`.
+
+    It holds times of change: git writes by renaming files into their folder, which changes it.
+    """
+    directory = git_directory(tree) or tree
+    common = os.path.join(directory, line_of(directory + b"/commondir"))
+    walks = chain(os.walk(common + b"/refs"), os.walk(common + b"/reftable"))
+    paths = [directory + b"/HEAD", common + b"/config", common + b"/packed-refs"]
+    paths += [folder for folder, *_ in islice(walks, _MOST_REF_FOLDERS)]
     times = []
-    for one in (*single, *folders):
-        with suppress(OSError):  # there is none, or none any more
-            times.append(os.stat(one).st_mtime_ns)
+    for path in paths:
+        with suppress(OSError):  # it does not exist, or not any more
+            times.append(os.stat(path).st_mtime_ns)
     return tuple(times)

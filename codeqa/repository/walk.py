@@ -97,7 +97,7 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
     `root` may be a work tree, a folder inside one, or any other folder. Files that git ignores are
     not listed. The folders `own`, which CodeQA writes itself, are left out: every run would find
     them changed. Raises UsageError when `root` is no folder, RepositoryError when it cannot be read
-    or git is missing or does not answer.
+    or git is missing or too slow.
     """
     walker = _Walker(checked_root(root))
     try:
@@ -108,8 +108,8 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
         folders.refuse_another(walker.root)  # names are those of the folder that was begun with
     except TimeoutError:
         raise RepositoryError(
-            f"git does not list {walker.root} within {GIT_SECONDS:.0f} seconds.",
-            "Run 'git status' there, and look at its ignore files.",
+            f"git took longer than {GIT_SECONDS:.0f} seconds to list {walker.root}.",
+            "Run `git status` there, and check its ignore files.",
         ) from None
     entries = tuple(walker.examine(max_file_bytes))
     return Walk(walker.root, entries, tuple(sorted(walker.skipped, key=lambda item: item.path)))
@@ -129,7 +129,7 @@ def require_source(listing: Walk) -> None:
     counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
     problem = f"all files of {listing.root} are left out ({counts})"
     if not counts:
-        problem = f"{listing.root} is empty, or git ignores all that it holds"
+        problem = f"{listing.root} is empty, or git ignores everything in it"
     raise RepositoryError(f"no source files here: {problem}.", "Give a folder with source code.")
 
 
@@ -156,7 +156,7 @@ def checked_root(root: Path) -> Path:
 
 
 class _Walker:
-    """Collects the files below `root` and those left out, step by step."""
+    """A walk in steps: it collects the files below `root` and those that are left out."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -183,7 +183,7 @@ class _Walker:
             except TimeoutError:
                 if not base:
                     raise
-                self._skip(base, "git does not list it in time")
+                self._skip(base, "git took too long to list it")
                 continue
             build_folders = _build_folders(listing)
             for name in build_folders:
@@ -229,7 +229,7 @@ class _Walker:
         return Listing(list(remaining), unreadable + pipes, remaining)
 
     def _git_listing(self, folder: bytes, nested: bool, seconds: float) -> Listing:
-        """Return what the repository of `folder` lists, else what its ignore files leave over."""
+        """List the repository of `folder`, or what ignore files allow where git refuses it."""
         tree = folder if nested else work_tree(folder)
         if tree is not None:
             pipe = holding_up(tree)
@@ -256,13 +256,13 @@ class _Walker:
             del self._files[name]
 
     def apply_own_ignores(self) -> None:
-        """Leave out what `.codeqaignore` files say."""
+        """Leave out the files that `.codeqaignore` files exclude."""
         for name in self._excluded(self._files, OWN_IGNORE_FILE, self._top):
             self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
             del self._files[name]
 
     def _excluded(self, names: Iterable[bytes], rule_file: str, top: bytes) -> set[bytes]:
-        """Return those of `names`, relative to `top`, that files called `rule_file` leave out."""
+        """Return the `names`, relative to `top`, that files called `rule_file` exclude."""
         folders = {b""}
         for name in names:
             folders.update(_and_above(_folder(name), folders))
@@ -293,7 +293,8 @@ class _Walker:
                 elif not os.path.exists(target):
                     self._skip(name, "broken symbolic link")
                 continue  # else the target is a file of the repository itself
-            if reason := _skip_by_status(path, status, max_file_bytes):
+            reason = _skip_by_status(path, status, max_file_bytes)
+            if reason:
                 self._skip(name, reason)
             else:
                 yield FileEntry(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -313,7 +314,7 @@ def _skip_by_status(path: str, status: os.stat_result, max_file_bytes: int) -> s
 
 
 def _build_folders(listing: Listing) -> tuple[bytes, ...]:
-    """Return folders like `_BUILD_FOLDER` with untracked files and without any that git tracks."""
+    """Return the folders like `_BUILD_FOLDER` that hold untracked files and no tracked ones."""
     names = set(listing.names)
     folders = set()
     for name in listing.untracked:
@@ -321,9 +322,8 @@ def _build_folders(listing: Listing) -> tuple[bytes, ...]:
         if match and (not match[2] or any(match[1] + file in names for file in _PROJECT_FILES)):
             folders.add(match[0])
     if folders:
-        for name in names - listing.untracked:
-            if match := _BUILD_FOLDER.match(name):
-                folders.discard(match[0])
+        tracked = map(_BUILD_FOLDER.match, names - listing.untracked)
+        folders -= {match[0] for match in tracked if match}
     return tuple(folders)
 
 

@@ -224,10 +224,10 @@ def test_a_repository_whose_files_are_gone_says_so_and_finds_nothing(
 @pytest.mark.parametrize(
     ("files", "what"),
     [
-        ({}, "folder is empty, or git ignores all that it holds"),
+        ({}, "folder is empty, or git ignores everything in it"),
         ({"a.bin": b"\0\0", "b.png": b"\x89PNG", "c": b"\0"}, r"folder are left out \(3 binary\)"),
         ({"yarn.lock": "a", "b": b"\0", "c.png": b"\x89PNG"}, r"\(2 binary, 1 lock file\)"),
-        ({".gitignore": "*\n", "a.py": "x = 1\n"}, "or git ignores all that it holds"),
+        ({".gitignore": "*\n", "a.py": "x = 1\n"}, "or git ignores everything in it"),
     ],
 )
 def test_a_folder_without_source_is_refused_and_noted_nowhere(

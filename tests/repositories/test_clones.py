@@ -201,7 +201,7 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
         clone(find_git(), read_remote(shop), folder, leave)
     with monkeypatch.context() as patch:
         patch.setattr(clones, "time", clock := Clock())
-        with pytest.raises(RepositoryError, match="nothing came for"):
+        with pytest.raises(RepositoryError, match="sent nothing for"):
             clone(find_git(), read_remote(shop), folder, lambda step: clock.advance(40))
     assert files_below(folder) == [".lock"]
     server.held.set()
