@@ -34,7 +34,7 @@ from codeqa.settings import Settings
 from codeqa.store.location import Location, connect
 from codeqa.store.records import Batch, FileRecord
 from codeqa.store.schema import ROWS_VERSION, TABLES, one_of, read_meta, record_of
-from codeqa.store.writer import Writer, create_index, existing_tables, index_config
+from codeqa.store.writer import TableWriter, create_index, existing_tables, index_config
 from codeqa.types import Progress
 
 STALLED_SECONDS = 600.0
@@ -110,7 +110,7 @@ class RayBuilder:
         settings: Settings,
         entries: Sequence[FileEntry],
         manifest: Mapping[str, FileRecord],
-        writer: Writer,
+        writer: TableWriter,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
         """Read `entries`, as `LocalBuilder` does, and write their rows as fragments. Raises
@@ -139,10 +139,10 @@ class RayBuilder:
         yield batch
 
     def commit(
-        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+        self, writer: TableWriter, batch: Batch, replaced: Sequence[str], fast: Embedding | None
     ) -> None:
         """Put the fragments of the tasks in place of the rows of the files `replaced`: one commit
-        for each table, in the order of `Writer.write`."""
+        for each table, in the order of `TableWriter.write`."""
         import lance
 
         writer.invalidate(replaced)
@@ -160,7 +160,7 @@ class RayBuilder:
             )
             lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
 
-    def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
+    def tidy(self, writer: TableWriter, progress: Callable[[Progress], None]) -> None:
         """Merge fragments and build the indices, large ones across the cluster; remove fragments of
         lost tasks and dead runs. Raises ClusterError."""
 
@@ -309,7 +309,7 @@ def read_chunk(
     return replace(batch, tables=fragments)
 
 
-def _writer(location: Location, identity: str, generation: int, made_with: object) -> Writer:
+def _writer(location: Location, identity: str, generation: int, made_with: object) -> TableWriter:
     """Return a writer of fragments. Raises ClusterError where this machine is unlike the first."""
     if _made_with() != made_with:
         raise _unfit(f"has another CodeQA or embedding, {_made_with()}")
@@ -321,7 +321,7 @@ def _writer(location: Location, identity: str, generation: int, made_with: objec
     handles = existing_tables(database, generation)
     tables: Any = {name: _Table(location, handle) for name, handle in handles.items()}
     meta = replace(meta, dirty=True)
-    writer = Writer(location, database, meta, generation, tables, previous, fresh=True)
+    writer = TableWriter(location, database, meta, generation, tables, previous, fresh=True)
     writer.begin({})
     return writer
 

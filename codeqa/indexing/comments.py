@@ -160,11 +160,11 @@ def add_comments(
 
 def _write(location: Location, described: Sequence[Described], *, last: bool = False) -> int:
     """Write the descriptions; after the `last` ones bring the search indices up to date."""
-    from codeqa.store.writer import Writer, write_comments
+    from codeqa.store.writer import TableWriter, write_comments
 
     with hold(location):
         meta = Tables(location).meta()
-        writer = Writer.open(location, meta.parser, meta.vector)
+        writer = TableWriter.open(location, meta.parser, meta.vector)
         with writer.growing():
             changed = write_comments(writer, described, fast_embedding())
             if last:

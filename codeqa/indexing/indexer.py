@@ -37,7 +37,7 @@ from codeqa.store.location import NOTE, Location, confirm, local_bytes, save_loc
 from codeqa.store.reader import damage, give_back_memory
 from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
-from codeqa.store.writer import Writer
+from codeqa.store.writer import TableWriter
 from codeqa.types import IndexStatus, IndexSummary, Progress
 
 LONGEST_REST = 5.0
@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 Listener = Callable[[Progress], None]
 RunEnd = Callable[[IndexSummary | Exception], None]
 """Is called with the result of a background run, also when it failed."""
-Pass = tuple[Writer, Outcome]
+Pass = tuple[TableWriter, Outcome]
 
 
 class Indexer:
@@ -199,7 +199,7 @@ class Indexer:
         files = self._walk()
         vector = record_of(fast)
         beside = builder.beside
-        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=beside)
+        writer = TableWriter.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=beside)
         outcome = build(self.settings, files, writer, fast, progress, builder)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
@@ -210,7 +210,7 @@ class Indexer:
         return writer, outcome
 
     def _refine(
-        self, writer: Writer, chosen: Embedding, recorder: RunRecorder, background: bool
+        self, writer: TableWriter, chosen: Embedding, recorder: RunRecorder, background: bool
     ) -> None:
         recorder.state("refining")
         batch = self.settings.embedding_batch

@@ -30,7 +30,7 @@ from codeqa.settings import Settings
 from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.schema import REFINED, UNIT_TABLES, one_of, read_rows, record_of, vector_array
-from codeqa.store.writer import Writer, keep_comments
+from codeqa.store.writer import TableWriter, keep_comments
 from codeqa.types import Progress
 
 if TYPE_CHECKING:
@@ -110,17 +110,17 @@ class Builder(Protocol):
         settings: Settings,
         entries: Sequence[FileEntry],
         manifest: Mapping[str, FileRecord],
-        writer: Writer,
+        writer: TableWriter,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
         """Read and parse `entries`; those with their hash in `manifest` are unchanged."""
 
     def commit(
-        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+        self, writer: TableWriter, batch: Batch, replaced: Sequence[str], fast: Embedding | None
     ) -> None:
         """Put the rows of a batch in place of those of the files `replaced`."""
 
-    def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
+    def tidy(self, writer: TableWriter, progress: Callable[[Progress], None]) -> None:
         """Build the indices of the tables."""
 
 
@@ -137,7 +137,7 @@ class LocalBuilder:
         settings: Settings,
         entries: Sequence[FileEntry],
         manifest: Mapping[str, FileRecord],
-        writer: Writer,
+        writer: TableWriter,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
         batch, batch_files = Batch(), min(FIRST_FILES, settings.batch_files)
@@ -160,11 +160,11 @@ class LocalBuilder:
         yield batch
 
     def commit(
-        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+        self, writer: TableWriter, batch: Batch, replaced: Sequence[str], fast: Embedding | None
     ) -> None:
         writer.write(batch, embed(writer, batch, fast))
 
-    def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
+    def tidy(self, writer: TableWriter, progress: Callable[[Progress], None]) -> None:
         writer.tidy()
 
 
@@ -172,7 +172,7 @@ class LocalBuilder:
 def build(
     settings: Settings,
     files: Walk,
-    writer: Writer,
+    writer: TableWriter,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
     builder: Builder,
@@ -224,7 +224,7 @@ def _touched(batch: Batch, manifest: Mapping[str, FileRecord]) -> Iterator[FileR
             yield replace(row, size=file.size, mtime_ns=file.mtime_ns)
 
 
-def embed(writer: Writer, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:
+def embed(writer: TableWriter, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:
     """Return the fast vectors of each unit table's rows; keep the descriptions of methods."""
     keep_comments(writer, batch)
     vectors = {}
@@ -254,7 +254,7 @@ def add_result(batch: Batch, result: FileResult) -> None:
 
 # One loop, which each time takes first what was asked for meanwhile.
 def refine_units(
-    writer: Writer,
+    writer: TableWriter,
     embedding: Embedding,
     batch: int,
     progress: Callable[[Progress], None],
@@ -312,7 +312,7 @@ def _lower_priority() -> None:
         os.nice(NICENESS)
 
 
-def _lacking(writer: Writer) -> list[tuple[str, str]]:
+def _lacking(writer: TableWriter) -> list[tuple[str, str]]:
     """Return path and id of the units without a vector, the first unit of each file first."""
     columns = {name: name for name in ("path", "start_line", "id", "role")}
     columns["lacks"] = f"{REFINED} IS NULL"
@@ -337,7 +337,7 @@ def _ids_together(lacking: Sequence[tuple[str, str]]) -> list[str]:
     return ids
 
 
-def _texts(writer: Writer, ids: Sequence[str]) -> list[str]:
+def _texts(writer: TableWriter, ids: Sequence[str]) -> list[str]:
     texts: dict[str, str] = {}
     for table in UNIT_TABLES:
         rows = read_rows(writer.tables[table], ("id", "code"), one_of("id", ids))

@@ -30,7 +30,7 @@ from codeqa.indexing.runs import RunRecorder, hold, refusals_explained
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations
 from codeqa.store.location import connect, end_of, remove, stamp_of, tables_of
-from codeqa.store.reader import Reader, Scope, ScopedReader, damage
+from codeqa.store.reader import Scope, ScopedReader, TableReader, damage
 from codeqa.store.records import FileRecord, first_edge
 from codeqa.store.schema import (
     PREFIXED,
@@ -46,7 +46,7 @@ from codeqa.store.schema import (
     read_rows,
     record_of,
 )
-from codeqa.store.writer import Writer, existing_tables, tidy_tables
+from codeqa.store.writer import TableWriter, existing_tables, tidy_tables
 from codeqa.types import Progress
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class Collection:
         self._tidying: threading.Thread | None = None
         self._sound = False
         """Whether the tables were checked, and all that was copied since then is complete."""
-        self._reader: Reader | None = None
+        self._reader: TableReader | None = None
 
     def copies(self) -> Mapping[str, Copied]:
         """Return the state of each repository's copy, by the end of its id."""
         meta = Meta()
         with contextlib.suppress(CodeQAError):  # deleted to make room, or damaged
-            self._reader = self._reader or Reader(self.location)
+            self._reader = self._reader or TableReader(self.location)
             meta = self._reader.snapshot().meta
         return meta.members if meta.parser == LAYOUT else {}
 
@@ -163,7 +163,7 @@ class Collection:
         LanceDB raise; what was committed stays valid.
         """
         vector = record_of(fast_embedding())
-        writer = Writer.open(self.location, LAYOUT, vector, collection=True)
+        writer = TableWriter.open(self.location, LAYOUT, vector, collection=True)
         before = {} if writer.fresh else writer.meta.members
         removed = [end for end in before if end not in ends]
         stale = _stale(before, places)
@@ -249,7 +249,7 @@ def _stale(copies: Mapping[str, Copied], places: Mapping[str, Location]) -> list
 class _Copier:
     """Copies the rows of one repository after another, and commits those of several together."""
 
-    def __init__(self, writer: Writer, copies: dict[str, Copied], embedding: str) -> None:
+    def __init__(self, writer: TableWriter, copies: dict[str, Copied], embedding: str) -> None:
         self._writer, self._copies, self._embedding = writer, copies, embedding
         self._waiting: list[dict[str, pa.Table]] = []
 
@@ -260,7 +260,7 @@ class _Copier:
         """
         stamp = stamp_of(location)
         try:
-            own = Reader(location)
+            own = TableReader(location)
             meta = own.snapshot().meta
             columns = self._comparable_vectors(meta)
             for rows in _changed(self._writer, own, end, columns, first=first):
@@ -311,7 +311,7 @@ class _Copier:
 
 
 def _changed(
-    writer: Writer, own: Reader, end: str, columns: Sequence[str], *, first: bool
+    writer: TableWriter, own: TableReader, end: str, columns: Sequence[str], *, first: bool
 ) -> Iterator[dict[str, pa.Table]]:
     """Yield the rows of files that differ from their copy, some files at a time.
 
@@ -348,7 +348,12 @@ def _changed(
 
 
 def _rows(
-    writer: Writer, own: Reader, table: str, condition: str, end: str, columns: Sequence[str]
+    writer: TableWriter,
+    own: TableReader,
+    table: str,
+    condition: str,
+    end: str,
+    columns: Sequence[str],
 ) -> pa.Table:
     """Return the rows of `table` that meet `condition`, as the collection has them."""
     import pyarrow as pa

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from codeqa.store.copies import by_place
-from codeqa.store.reader import Reader, Snapshot
+from codeqa.store.reader import Snapshot, TableReader
 from codeqa.store.records import INDEXED, SKIPPED, FileRecord, IndexCounts
 from codeqa.store.schema import (
     ALL_ROWS,
@@ -44,7 +44,7 @@ class Catalogue:
     A hundred thousand names take 25 MB, as many files 60 MB: names are bounded by MOST_NAMES.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: TableReader) -> None:
         self._reader = reader
         # Not a bound method: its cycle would keep the memory until Python collects garbage.
         look_up = functools.partial(_references, reader)
@@ -168,7 +168,7 @@ def file_records(rows: pa.Table) -> list[FileRecord]:
     return sorted(records, key=lambda record: record.path)
 
 
-def _references(reader: Reader, condition: str, limit: int) -> tuple[Reference, ...]:
+def _references(reader: TableReader, condition: str, limit: int) -> tuple[Reference, ...]:
     """Return references that meet `condition`, sorted by path and line."""
     return tuple(by_place(reader.arrow("edges", REFERENCE_COLUMNS, condition, limit)))
 

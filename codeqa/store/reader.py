@@ -145,7 +145,7 @@ class Snapshot:
         return self.scope.named(await query.to_arrow())
 
 
-class Reader:
+class TableReader:
     """The tables of the current generation.
 
     Raises, as all its methods do, IndexMissingError when nothing was indexed and
@@ -290,10 +290,10 @@ class Reader:
         return Snapshot(meta, tables, key, frozenset(indexed))
 
 
-class ScopedReader(Reader):
+class ScopedReader(TableReader):
     """The repositories `scope` of a collection that `reader` reads."""
 
-    def __init__(self, reader: Reader, scope: Scope) -> None:
+    def __init__(self, reader: TableReader, scope: Scope) -> None:
         self._reader, self.scope = reader, scope
 
     def snapshot(self, *, anew: bool = False) -> Snapshot:
@@ -339,7 +339,7 @@ def damage(location: Location, *, thorough: bool = True) -> str:
     if not folder.is_dir():
         return f"{folder} is not a folder"
     try:
-        reader = Reader(location)
+        reader = TableReader(location)
         meta, (*_, versions) = reader.snapshot().meta, reader.snapshot().key
         died = meta.dirty or meta.growing
         if not died and meta.versions not in ((), versions):

@@ -18,7 +18,7 @@ from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue, file_records
 from codeqa.store.copies import CachedReferences, CopyCache
 from codeqa.store.location import Location
-from codeqa.store.reader import Reader, Snapshot
+from codeqa.store.reader import Snapshot, TableReader
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import (
     ALL_ROWS,
@@ -78,9 +78,9 @@ class Tables:
     index has another format or is damaged.
     """
 
-    def __init__(self, location: Location, reader: Reader | None = None) -> None:
+    def __init__(self, location: Location, reader: TableReader | None = None) -> None:
         self.location = location
-        self._reader = reader or Reader(location)
+        self._reader = reader or TableReader(location)
         self._cache = CopyCache()
         self._catalogue: tuple[object, Catalogue] | None = None
 

@@ -100,7 +100,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(slots=True)
-class Writer:
+class TableWriter:
     """Writes rows to the tables of one generation."""
 
     location: Location
@@ -127,7 +127,7 @@ class Writer:
         rebuild: bool = False,
         beside: bool = False,
         collection: bool = False,
-    ) -> Writer:
+    ) -> TableWriter:
         """Open the tables for writing; create them where there are none.
 
         `parser` is the version of the code that extracts the rows, `vector` is the fast embedding.
@@ -304,7 +304,7 @@ class Writer:
             vector=vector,
             versions=self._versions(),
         )
-        # A reader in the middle of a query on the dropped tables reads again (`Reader.ask`).
+        # A reader in the middle of a query on the dropped tables reads again (`TableReader.ask`).
         self.previous.clear()
         drop_other_generations(self.database, {self.generation})
 
@@ -517,7 +517,7 @@ def index_config(column: str) -> Any:
 
 
 def write_comments(
-    writer: Writer, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
+    writer: TableWriter, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
 ) -> int:
     """Set the descriptions of methods in one commit; return how many rows changed.
 
@@ -551,7 +551,7 @@ def write_comments(
     return len(changed)
 
 
-def keep_comments(writer: Writer, batch: Batch) -> None:
+def keep_comments(writer: TableWriter, batch: Batch) -> None:
     """Give the methods of `batch` the descriptions of stored rows with the same id and source.
 
     Call it before `batch` is embedded and written.

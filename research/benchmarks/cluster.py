@@ -32,7 +32,7 @@ from codeqa.indexing import Indexer
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.store.schema import TABLES
-from codeqa.store.writer import Writer
+from codeqa.store.writer import TableWriter
 from codeqa.types import Progress
 from research.benchmarks.machine import ROOT, conditions
 from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
@@ -45,7 +45,8 @@ TIMES = ("indexed_at", "mtime_ns")
 def hash_of(location: Any) -> tuple[str, int]:
     """A digest of all rows of all tables, in whatever order they lie, but for times; how many."""
     meta = Tables(location).meta()
-    writer, digest, count = Writer.open(location, meta.parser, meta.vector), hashlib.sha256(), 0
+    writer = TableWriter.open(location, meta.parser, meta.vector)
+    digest, count = hashlib.sha256(), 0
     for table in TABLES:
         rows = writer.tables[table].to_arrow().drop_columns(TIMES if table == "files" else ())
         lines = sorted(json.dumps(row, sort_keys=True) for row in rows.to_pylist())

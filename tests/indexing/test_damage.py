@@ -211,8 +211,8 @@ def test_what_a_dead_run_wrote_is_no_damage(
 ) -> None:
     (engine.location.root / "c.py").write_text("def sell(): ...\n")
     with monkeypatch.context() as patch:
-        patch.setattr("codeqa.store.writer.Writer.tidy", lambda _: None)
-        patch.setattr("codeqa.store.writer.Writer.finish", lambda *_: 1 / 0)
+        patch.setattr("codeqa.store.writer.TableWriter.tidy", lambda _: None)
+        patch.setattr("codeqa.store.writer.TableWriter.finish", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             engine.index.run()
     assert damage(engine.location) == ""

@@ -40,16 +40,16 @@ from tests.kit.indexed import copied, indexed, write
 # Killed at each step
 
 STEPS = {
-    "before anything is written": "codeqa.store.writer.Writer.begin before 1",
+    "before anything is written": "codeqa.store.writer.TableWriter.begin before 1",
     "while files are parsed": "codeqa.indexing.passes.add_result after 2",
-    "when changed files are marked": "codeqa.store.writer.Writer.invalidate after 1",
-    "behind the methods": "codeqa.store.writer.Writer._commit after 1",
-    "behind the classes": "codeqa.store.writer.Writer._commit after 2",
-    "behind the references": "codeqa.store.writer.Writer._commit after 3",
-    "behind the manifest": "codeqa.store.writer.Writer.write_files after 1",
+    "when changed files are marked": "codeqa.store.writer.TableWriter.invalidate after 1",
+    "behind the methods": "codeqa.store.writer.TableWriter._commit after 1",
+    "behind the classes": "codeqa.store.writer.TableWriter._commit after 2",
+    "behind the references": "codeqa.store.writer.TableWriter._commit after 3",
+    "behind the manifest": "codeqa.store.writer.TableWriter.write_files after 1",
     "while fragments are merged": "codeqa.store.writer.merge_fragments after 2",
     "while indices are built": "codeqa.store.writer.build_indices before 1",
-    "before the end is noted": "codeqa.store.writer.Writer.finish before 1",
+    "before the end is noted": "codeqa.store.writer.TableWriter.finish before 1",
     "before old generations go": "codeqa.store.writer.drop_other_generations before 2",
     "while vectors are refined": "codeqa.indexing.passes.vector_array before 2",
 }

@@ -15,7 +15,7 @@ from codeqa.indexing import Indexer
 from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, locate
 from codeqa.store.schema import TABLES
-from codeqa.store.writer import Writer
+from codeqa.store.writer import TableWriter
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -28,10 +28,10 @@ def age(root: Path, seconds: float = 3600) -> None:
             os.utime(file, (then, then))
 
 
-def opened(location: Location) -> Writer:
+def opened(location: Location) -> TableWriter:
     """The tables as they are, every version at once visible."""
     meta = Tables(location).meta()
-    return Writer.open(location, meta.parser, meta.vector)
+    return TableWriter.open(location, meta.parser, meta.vector)
 
 
 def versions(location: Location) -> dict[str, int]:

@@ -23,10 +23,10 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
 from codeqa.store.location import connect, end_of
-from codeqa.store.reader import Reader, damage, run_on_loop
+from codeqa.store.reader import TableReader, damage, run_on_loop
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
-from codeqa.store.writer import Writer, existing_tables, write_comments
+from codeqa.store.writer import TableWriter, existing_tables, write_comments
 from codeqa.text.tokens import name_key
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
@@ -78,7 +78,7 @@ def together(settings: Settings, *places: Location) -> MultiRepoTables:
 
 def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, list[Any]]:
     """The rows of each table; as a collection has them of `one`, where that is given."""
-    reader, tables = Reader(location), {}
+    reader, tables = TableReader(location), {}
     for table in TABLES:
         schema = run_on_loop(reader.snapshot().tables[table].schema())
         rows = reader.arrow(table, [*schema.names], where).to_pylist()
@@ -100,7 +100,7 @@ def assert_copied(settings: Settings, *places: Location) -> None:
         assert mine == rows_of(one, end_of(one.id)), f"{one.name} is not as in its own index"
     held = {end_of(one.id) for one in places}
     for table in TABLES:
-        there = Reader(location).arrow(table, (REPOSITORY,))[REPOSITORY].unique().to_pylist()
+        there = TableReader(location).arrow(table, (REPOSITORY,))[REPOSITORY].unique().to_pylist()
         assert {*there} <= held
 
 
@@ -117,12 +117,14 @@ def test_rows_are_those_of_each_repository_after_every_change_and_nothing_else_i
     Indexer(settings, left).run()
     written: list[str] = []
 
-    def noted(self: Writer, table: str, rows: Any, replaced: Any, own: Any = Writer.put) -> None:
+    def noted(
+        self: TableWriter, table: str, rows: Any, replaced: Any, own: Any = TableWriter.put
+    ) -> None:
         written.extend(rows["path"].to_pylist() if table == "files" else ())
         own(self, table, rows, replaced)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "put", noted)
+        patch.setattr(TableWriter, "put", noted)
         together(settings, left, right)
     assert {path.partition("/")[0] for path in written} == {end_of(left.id)}
     (right.root / "new.py").write_text("def fresh():\n    return X\n")
@@ -170,11 +172,11 @@ def test_wherever_copying_is_killed_the_next_one_completes_it(
 
         return write
 
-    put, invalidate = Writer.put, Writer.invalidate
+    put, invalidate = TableWriter.put, TableWriter.invalidate
     for after in range(6):
         calls = 0
-        monkeypatch.setattr(Writer, "put", dying(after, put))
-        monkeypatch.setattr(Writer, "invalidate", dying(after, invalidate))
+        monkeypatch.setattr(TableWriter, "put", dying(after, put))
+        monkeypatch.setattr(TableWriter, "invalidate", dying(after, invalidate))
         with pytest.raises(Killed):
             together(settings, left, right)
     monkeypatch.undo()
@@ -189,7 +191,7 @@ def test_descriptions_and_vectors_that_come_later_are_copied(
     record = EmbeddingRecord("chosen", "1", 8)
     for one in (left, right):
         meta = Tables(one).meta()
-        writer = Writer.open(one, meta.parser, meta.vector)
+        writer = TableWriter.open(one, meta.parser, meta.vector)
         unit = next(unit for unit in Tables(one).units() if unit.is_method)
         with writer.growing():
             write_comments(writer, [(unit, "Says what it does.")])

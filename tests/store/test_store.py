@@ -36,13 +36,13 @@ from codeqa.store import (
 from codeqa.store.location import local_bytes, remove, save_location
 from codeqa.store.records import Batch, pack_rows
 from codeqa.store.schema import write_meta
-from codeqa.store.writer import Writer
+from codeqa.store.writer import TableWriter
 from codeqa.text.tokens import search_tokens
 from codeqa.types import ParsedFile, Reference, Unit
 from tests.kit.index_rows import read_meanwhile
 
 SMALL = EmbeddingRecord("test/small", "1", 4)
-Index = Callable[..., Writer]
+Index = Callable[..., TableWriter]
 
 
 def unit(name: str, path: str = "src/app.py", kind: str = "function", line: int = 1) -> Unit:
@@ -88,10 +88,10 @@ def run(
     vectors: dict[str, np.ndarray] | None = None,
     removed: tuple[str, ...] = (),
     rebuild: bool = False,
-) -> Writer:
+) -> TableWriter:
     """Index `files` as one complete run."""
     save_location(location)
-    writer = Writer.open(location, "parser", vector, rebuild=rebuild)
+    writer = TableWriter.open(location, "parser", vector, rebuild=rebuild)
     writer.begin(writer.manifest())
     writer.remove(removed)
     if files:
@@ -256,24 +256,24 @@ def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, wr
 def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: Index) -> None:
     write(file("src/app.py", "old"))
     reader = Tables(location)
-    writer = Writer.open(location, "parser", rebuild=True)
+    writer = TableWriter.open(location, "parser", rebuild=True)
     writer.begin(writer.manifest())
     writer.write(batch_of(file("src/app.py", "new")))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["old"]
-    resumed = Writer.open(location, "parser")
+    resumed = TableWriter.open(location, "parser")
     assert resumed.generation == writer.generation
     resumed.begin(resumed.manifest())
     resumed.tidy()
     resumed.finish(1, "parser", None)
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
-    Writer.open(location, "parser")
+    TableWriter.open(location, "parser")
     assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
 
 
 @pytest.mark.parametrize("left", ["", "methods.lance/_versions"])
 def test_a_run_that_died_early_is_completed(left: str, location: Location, write: Index) -> None:
     save_location(location)
-    writer = Writer.open(location, "parser")
+    writer = TableWriter.open(location, "parser")
     for table in writer.tables.values():
         writer.database.drop_table(table.name)
     (Path(location.tables) / left).mkdir(parents=True, exist_ok=True)
@@ -485,7 +485,7 @@ def test_units_and_references_in_memory_answer_as_the_tables_do(
     assert len(tables.named(["a"], limit=1)) == 1
     assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
     with monkeypatch.context() as patched:
-        patched.setattr("codeqa.store.tables.Reader.arrow", None)
+        patched.setattr("codeqa.store.tables.TableReader.arrow", None)
         assert [tables.references(**one) for _, one in wanted] == references
         assert len(tables.references(name=["a"], limit=2)) == 2
 
