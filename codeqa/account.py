@@ -113,9 +113,9 @@ class Privacy:
         the room of it given back. Raises NotFoundError for a conversation that is not there,
         UsageError for another scope, StorageError when nothing can be deleted."""
         if scope not in SCOPES:
-            raise UsageError("There is nothing of that name.", f"Choose one: {', '.join(SCOPES)}.")
+            raise UsageError("This cannot be deleted.", f"Choose one: {', '.join(SCOPES)}.")
         if scope == "conversation" and not conversation:
-            raise UsageError("No conversation is named.", "Name one, or choose another scope.")
+            raise UsageError("No conversation was given.", "Give its id, or choose another scope.")
         before = asdict(self.state.user_data.counts(user))
         if scope == "conversation":
             place = self.conversation(conversation, user, repository).repository

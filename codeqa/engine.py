@@ -89,7 +89,7 @@ class Engine:
         """Call a tool of docs/mcp.md, as `call("symbol", name="total")`. Raises UsageError."""
         if tool not in EVERY_TOOL:
             usages = "; ".join(spec.usage for spec in EVERY_TOOL.values())
-            raise UsageError(f"There is no tool {tool!r}.", f"There are: {usages}.")
+            raise UsageError(f"There is no tool {tool!r}.", f"The tools are: {usages}.")
         return EVERY_TOOL[tool].call(self.toolbox if tool in TOOLS else self, arguments)
 
     def close(self) -> None:

@@ -77,8 +77,8 @@ def refuse_another(folder: Path) -> None:
     """Raise RepositoryError unless `is_same`."""
     if not is_same(folder):
         raise RepositoryError(
-            f"{folder} leads to another folder than the one that was indexed.",
-            f"If that is intended: codeqa index {folder}",
+            f"{folder} now leads to a different folder than the one that was indexed.",
+            f"If that is intended, run `codeqa index {folder}`.",
         )
 
 

@@ -56,4 +56,4 @@ def _index_each(names: Path, how: dict[str, Any]) -> None:
                 indexer.cancel()
     click.echo(f"{len(runs) - len(failed):,} of {len(runs):,} repositories were indexed.")
     if failed:
-        raise RepositoryError(f"Not indexed: {', '.join(failed)}.", "The reasons stand above.")
+        raise RepositoryError(f"Not indexed: {', '.join(failed)}.", "The reasons are shown above.")

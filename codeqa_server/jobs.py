@@ -92,7 +92,7 @@ class QueuedJobs:
                 )  # fmt: skip
             job = queue.fetch_job(repo)
             if job and job.args[0] != doing:
-                raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
+                raise IndexBusyError(f"{before.name} {BUSY}", "Wait for it, or cancel it.")
             return (job and _report(job)) or before
 
     def cancel(self, repo: str) -> None:
@@ -227,7 +227,7 @@ def perform(doing: str, repo: str, *arguments: str) -> None:
         settings = load_settings(None if doing == "cloning" else Path(own[0]))
         expected = _signature(settings, doing, repo, *own)
         if not hmac.compare_digest(signature.encode(), expected.encode()):
-            raise UsageError("This job is none of this server's.", "Start it on the page.")
+            raise UsageError("This job does not belong to this server.", "Start it on the page.")
         location = open_location(settings, before_indexing(settings, doing, own, report))
         job.meta["doing"] = "indexing"  # a clone can be opened from now on
         Indexer(settings, location).run(report)

@@ -40,7 +40,7 @@ def check_commits(location: Location) -> None:
         ) from error
     if count < WRITERS:
         raise StorageError(
-            f"{store} loses what is written at the same time: {count} of {WRITERS} rows were kept.",
+            f"{store} loses rows that are written at the same time: it kept {count} of {WRITERS}.",
             "Use a store that honours `If-None-Match: *` on PUT, or leave CODEQA_TABLES empty.",
         )
     stores = read_note(note) | {store: f"{count} of {WRITERS} rows kept"}

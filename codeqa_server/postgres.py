@@ -79,7 +79,7 @@ class Postgres(Database):
             self._address: Any = OURS | conninfo_to_dict(address, client_encoding="utf8")
         except psycopg.Error:  # which may quote the password
             hint = "Write postgresql://user:password@host/database, special characters as %XX."
-            raise SettingsError("The state has no address of a PostgreSQL server.", hint) from None
+            raise SettingsError("This is not the address of a PostgreSQL server.", hint) from None
         host, port, name = map(self._address.get, ("host", "port", "dbname"))
         self.place = f"PostgreSQL at {host or 'localhost'}:{port or 5432}/{name or ''}"
         self._wait_until: float | None = 0.0

@@ -53,7 +53,7 @@ VARIABLES = "PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH
 STORE_VARIABLES = "AWS_", "AZURE_", "GOOGLE_"
 """Beginnings of variables that a Ray started here inherits; the latter where tables are there."""
 
-GO_ON = "See `ray status`, then run it again: it goes on; without --engine this machine does it."
+GO_ON = "Check `ray status` and run it again to continue, or leave out --engine to build here."
 FRAGMENTS = "fragments"
 """Column in the batch of a task: the fragments that it wrote, as Lance describes them."""
 

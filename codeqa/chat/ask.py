@@ -146,9 +146,9 @@ class Chat:
                 self.conversations.keep(stream).result(FLUSH_SECONDS)
             except TimeoutError:
                 raise StorageError(
-                    f"The question could not be kept in {FLUSH_SECONDS:.0f} seconds, and was not "
-                    "answered for that.",
-                    "Many are being kept just now: ask it again in a moment.",
+                    f"The question could not be saved in {FLUSH_SECONDS:.0f} seconds and was "
+                    "not answered.",
+                    "Many are being saved just now: ask it again in a moment.",
                 ) from None
         return so_far
 

@@ -195,7 +195,7 @@ class Conversations:
             before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
         if leaf and not before:
             raise NotFoundError(
-                "The answer that this was to follow is not there.", "It may have been deleted."
+                "The answer that this question follows is gone.", "It may have been deleted."
             )
         return ConversationSoFar(
             history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],

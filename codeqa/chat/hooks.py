@@ -135,7 +135,7 @@ def changed_value(made: Any, given: Any, label: str) -> Any:
     """What the hook `label` `made`, to take the place of `given`. Raises HookError."""
     kind = type(given)
     if not isinstance(made, kind):
-        raise HookError(f"it gave back {type(made).__name__} instead of {kind.__name__} or None")
+        raise HookError(f"it returned {type(made).__name__} instead of {kind.__name__} or None")
     if isinstance(made, PolicyDecision):
         return replace(made, rules=(*made.rules, f"hook {label}"))
     return well_formed(made) if isinstance(made, str) else made
@@ -201,7 +201,7 @@ def _usable_folder(given: str, trees: Sequence[Path]) -> Path:
     if not folder.is_dir():
         raise SettingsError(
             f"CODEQA_PLUGINS names {given}, which is not a folder.",
-            "Create it, or correct or unset the setting.",
+            "Create the folder, or correct or unset the setting.",
         )
     if tree := _around(folder, trees):
         raise SettingsError(

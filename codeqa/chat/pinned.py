@@ -23,7 +23,7 @@ def check_places(places: Iterable[str]) -> tuple[str, ...]:
     """Return `places`, each once. Raises UsageError for one that is none, or too many."""
     checked = tuple(dict.fromkeys(places))
     if len(checked) > PLACES:
-        raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
+        raise UsageError(f"More than {PLACES} locations were given.", "Give fewer.")
     for place in checked:
         parse_place(place)
     return checked
@@ -33,7 +33,7 @@ def parse_place(place: str) -> tuple[str, int, int]:
     """Return path, first and last line. Raises UsageError."""
     match = _PLACE.fullmatch(place)
     if match is None:
-        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+        raise UsageError(f"{place[:80]!r} is not a location.", "Write it as path:first-last.")
     return match[1], int(match[2]), int(match[3])
 
 

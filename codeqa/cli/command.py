@@ -57,8 +57,8 @@ def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
         raise UsageError(f"{len(named)} repositories are named {given}.", "Give the path of one.")
     if not named:
         raise UsageError(
-            f"There is no folder {given}, and no repository of that name is indexed.",
-            "`codeqa repos list` shows what is.",
+            f"There is no folder {given}, and no indexed repository has that name.",
+            "See `codeqa repos list`.",
         )
     confirm_folder(Path(named[0][1]))
     return Path(named[0][1])
@@ -86,8 +86,8 @@ def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
         return [here]
     if not repos:
         raise UsageError(
-            "No repository is named, and the current folder is in none.",
-            "Give the path of one, as in /path/to/repository.",
+            "No repository was given, and the current folder is not inside one.",
+            "Give its path, for example /path/to/repository.",
         )
     return [folder_of(one, data) for one in repos]
 
@@ -179,7 +179,7 @@ def ask_first(yes: bool, question: str, what: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("Nobody can be asked here.", f"Add --yes to {what}.")
+        raise UsageError("There is no terminal to ask on.", f"Add --yes to {what}.")
     click.confirm(question, abort=True)
 
 

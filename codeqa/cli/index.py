@@ -100,9 +100,9 @@ def index_command(
     By https or ssh address its newest commit is cloned first; `codeqa sync` fetches later ones.
     """
     if not comments and (model or limit or yes):
-        raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
+        raise UsageError("--model, --limit and --yes need --comments.", "Add --comments.")
     if comments and as_json:
-        raise UsageError("--comments and --json exclude each other.", "Leave one out.")
+        raise UsageError("--comments and --json cannot be combined.", "Leave one out.")
     builder = None
     if engine:
         builder = load_extension("ray_builder", "cluster")(engine)
@@ -119,7 +119,7 @@ def index_command(
     if repo and looks_remote(repo):
         root = _cloned(load_settings(), read_remote(repo, branch or ""))
     elif branch:
-        raise UsageError("--branch goes with the address of a repository.", "Leave it out.")
+        raise UsageError("--branch needs the address of a repository.", "Leave it out.")
     else:
         usual = load_settings()
         named = folder_of(repo, usual.data_dir, anew=True) if repo else None
@@ -178,7 +178,7 @@ def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
             "Add --model provider/name, as in ollama/qwen3, or set CODEQA_MODEL.",
         )
     if not yes and not sys.stdin.isatty():
-        raise UsageError("Nobody is there to be asked.", "Add --yes to send without asking.")
+        raise UsageError("There is no terminal to ask on.", "Add --yes to send without asking.")
     return model
 
 

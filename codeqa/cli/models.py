@@ -108,5 +108,5 @@ def _read_key() -> str:
     else:
         key = sys.stdin.readline()
     if not key.strip():
-        raise UsageError("There is no key on stdin.", "Give it as one line.")
+        raise UsageError("Standard input holds no key.", "Pass the key as one line.")
     return str(key)

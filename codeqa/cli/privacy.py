@@ -92,7 +92,7 @@ def copy_command(source: str, target: str, replace: bool, as_json: bool) -> None
     if there is here or not ("://" in source or Path(source).is_file()):
         raise UsageError(
             f"{there.place} cannot be copied to {here.place}.",
-            "Name two places, of which the first is there.",
+            "Name two different places, and make sure that the first exists.",
         )
     rows = load_extension("copy_state")(there, here, replace)
     print_either(as_json, rows, f"{here.place} now holds the same {sum(rows.values()):,} entries.")

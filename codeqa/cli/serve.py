@@ -180,7 +180,7 @@ def open_port(settings: Settings) -> socket.socket:
             print(f"Port {port} is in use; using {candidate} instead.", file=sys.stderr)
         return listener
     raise CodeQAError(
-        f"Port {port} is in use.", "Choose another: PORT=5002 with make, else --port 5002."
+        f"Port {port} is in use.", "Choose another with --port 5002, or PORT=5002 for make."
     )
 
 

@@ -121,4 +121,4 @@ def _events(lines: Iterable[bytes], stack: ExitStack) -> Events:
                     yield read_done(values)
             elif code == b"d":
                 return
-    raise CodeQAError("The server ended in the middle of the answer.", "Ask again.")
+    raise CodeQAError("The server stopped in the middle of the answer.", "Ask again.")

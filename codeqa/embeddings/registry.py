@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).resolve().parent / "data"
 
 WHOLE_TEXT = 2**31
 """Tokens of a text for the table, which cuts each field of it by itself."""
-RUN_AGAIN = "What was embedded is kept; run it again to go on."
+RUN_AGAIN = "What was embedded is kept: run it again to continue."
 DETAIL_CHARACTERS = 200
 RETRIES = 3
 """Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
@@ -74,7 +74,7 @@ class Embedding:
             raise explain_failure(error, self.place, self.key_variable) from error
         if len(rows) != count or any(row is None for row in rows):
             raise EmbeddingError(
-                f"{self.place} did not give {count} texts a vector each.", RUN_AGAIN
+                f"{self.place} did not return a vector for each of {count} texts.", RUN_AGAIN
             )
         if other := {len(row) for row in rows} - {self.dimension}:
             raise EmbeddingError(
@@ -84,7 +84,7 @@ class Embedding:
             )
         vectors = np.asarray(rows, dtype=np.float32).reshape(count, self.dimension)
         if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", RUN_AGAIN)
+            raise EmbeddingError(f"{self.name} returns vectors that are not numbers.", RUN_AGAIN)
         return vectors
 
 
@@ -290,9 +290,7 @@ def _hosted_model(settings: Settings, alias: str, name: str) -> HostedModel:
 
 
 def _unknown_dimension(name: str) -> SettingsError:
-    return SettingsError(
-        f"The dimension of {name} is not known.", "Set CODEQA_EMBEDDING_DIMENSION to it."
-    )
+    return SettingsError(f"The dimension of {name} is unknown.", "Set CODEQA_EMBEDDING_DIMENSION.")
 
 
 def is_hosted(setting: str) -> bool:

@@ -60,7 +60,7 @@ def hold(
             if not wait:
                 raise IndexBusyError(
                     f"The index of {location.root} is being written by {_holder(location)}.",
-                    "Wait until that run ends, or end it.",
+                    "Wait for that run to end, or stop it.",
                 ) from None
             waiting(_holder(location))
     note = location.folder / "holder"

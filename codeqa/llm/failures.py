@@ -29,10 +29,10 @@ _TOO_LONG = re.compile(
 
 
 _FAILURES = {
-    "key": ("{host} refused the key.", "Check the key for this address, or give one."),
+    "key": ("{host} refused the key.", "Check that the key is the right one for this address."),
     "model": ("{host} has no model {model!r}.",
-              "Choose one that the page lists; Ollama fetches it with `ollama pull`."),
-    "api": ("What answers at {address} is not a chat API.",
+              "Choose one from the list on the page; for Ollama, download it with `ollama pull`."),
+    "api": ("The server at {address} is not a chat API.",
             "Check the address; it usually ends in /v1."),
     "unreachable": ("{address} cannot be reached{why}.",
                     "Check the address and the network, and that the server is running."),

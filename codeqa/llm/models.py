@@ -169,7 +169,7 @@ class Models:
         if state == "missing" and not key:
             raise SettingsError(
                 f"There is no key for {provider.title}.",
-                f"Enter one on the page or by `codeqa models use`, or set {provider.key_variable}.",
+                f"Give it on the page or with `codeqa models use`, or set {provider.key_variable}.",
             )
         return ModelAddress(url, choice.model, key, provider.name)
 
@@ -293,8 +293,8 @@ class Models:
                 draft.replace(path)
         except (OSError, Timeout) as error:
             raise StorageError(
-                f"The choice of the model cannot be kept: {error.strerror or error}.",
-                f"See that {folder} is writable and has room.",
+                f"The choice of the model cannot be saved: {error.strerror or error}.",
+                f"Check that {folder} is writable and the disk has space.",
             ) from None
 
 
@@ -303,7 +303,7 @@ def checked_key(key: str) -> str:
     key = key.strip()
     if len(key) <= LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key:
         return key
-    raise UsageError("The key holds characters that no key has.", "Copy it again.")
+    raise UsageError("The key holds characters that cannot be part of a key.", "Copy it again.")
 
 
 def _place(url: str) -> str:

@@ -86,7 +86,7 @@ def provider_named(name: str) -> ModelProvider:
     if provider is None:
         raise UsageError(
             f"There is no model provider {name.strip()[:40]!r}.",
-            f"Write provider/name, as in openai/gpt-4o; known are {', '.join(_BY_NAME)}.",
+            f"Write provider/name, as in openai/gpt-4o; the providers are {', '.join(_BY_NAME)}.",
         )
     return provider
 
@@ -134,7 +134,7 @@ def parse_choice(text: str, address: str = "") -> ModelChoice:
     choice = settled(ModelChoice(name, model, address))
     if choice.model:
         return choice
-    raise UsageError("The model is not named.", f"Write {choice.provider}/name.")
+    raise UsageError("The name of the model is missing.", f"Write {choice.provider}/name.")
 
 
 def settled(choice: ModelChoice) -> ModelChoice:
@@ -142,7 +142,7 @@ def settled(choice: ModelChoice) -> ModelChoice:
     provider = provider_named(choice.provider)
     model = choice.model.strip() or provider.chat_model
     if model and not is_model_name(model):
-        raise UsageError("The model cannot have that name.", "Write it as the provider lists it.")
+        raise UsageError("This is not a model's name.", "Write it as the provider lists it.")
     address = choice.address.strip()
     if address:
         address = normal_address(address, "/v1" if provider.local else "")

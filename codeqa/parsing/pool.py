@@ -156,7 +156,7 @@ class _WorkerPool:
             _send(requests, self._start_message)
             if _receive(answers) != ():  # its first word; so would the next
                 raise RepositoryError(
-                    "The parsing processes end as soon as they are started.",
+                    "The worker processes that parse files stop as soon as they start.",
                     "Install CodeQA again.",
                 )
             while not self._closing:
@@ -199,7 +199,7 @@ def _start_process() -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         hint = "Free memory or processes, or set CODEQA_WORKERS=1."
-        raise RepositoryError(f"No worker process starts: {error.strerror}.", hint) from None
+        raise RepositoryError(f"No worker process can start: {error.strerror}.", hint) from None
 
 
 def _send(stream: IO[bytes], message: tuple[Any, ...]) -> None:

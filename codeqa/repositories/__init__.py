@@ -101,7 +101,7 @@ def find_repository(settings: Settings, repo: str) -> Location:
     if not matches:
         matches = [one for one in locations if one.name == repo]
     if not matches:
-        raise NotFoundError(f"{repo} is not indexed.", "`codeqa repos list` shows what is.")
+        raise NotFoundError(f"{repo} is not indexed.", "See `codeqa repos list`.")
     if len(matches) > 1:
         raise NotFoundError(
             f"{len(matches)} repositories are named {repo}.", "Give the path or id of one."
@@ -124,11 +124,11 @@ def rename_repository(settings: Settings, location: Location, name: str) -> None
     name = name.strip() or location.root.name
     if not _NAME.fullmatch(name):
         raise UsageError(
-            "This cannot be a name.", "Take up to 60 letters, digits, spaces and . + @ - _."
+            "This name cannot be used.", "Use up to 60 letters, digits, spaces and . + @ - _."
         )
     for other in list_locations(settings):
         if other.id != location.id and name in (other.name, other.id):
-            raise UsageError(f"Another repository is called {name}.", "Take another name.")
+            raise UsageError(f"Another repository is called {name}.", "Choose another name.")
     save_location(location, name=name)
 
 

@@ -63,7 +63,7 @@ class Files:
         record = tables.file(tables.plain_path(path))
         if record is None or record.status != INDEXED:
             raise NotFoundError(
-                f"{path!r} is not an indexed file.", "Only files in the index can be opened."
+                f"{path!r} is not an indexed file.", "Only indexed files can be opened."
             )
         return self._read(tables, record)
 
@@ -134,6 +134,6 @@ def _matcher(pattern: str, regex: bool) -> Any:
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if error.args else "not one"
         raise UsageError(
-            f"The expression cannot be used: {reason.replace(by_line, '', 1)}.",
-            "Drop `regex` to find it literally.",
+            f"The regular expression cannot be used: {reason.replace(by_line, '', 1)}.",
+            "Leave out `regex` to search for the text itself.",
         ) from None

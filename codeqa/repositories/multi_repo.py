@@ -153,8 +153,8 @@ class MultiRepoTables(Tables):
         names = sorted(self._reader.scope.ends)
         more = " …" if len(names) > MOST_NAMED else ""
         raise NotFoundError(
-            "That is asked of one repository at a time.",
-            f"Here are several: {', '.join(names[:MOST_NAMED])}{more}.",
+            "This works with one repository at a time.",
+            f"Several are chosen: {', '.join(names[:MOST_NAMED])}{more}.",
         )
 
     def plain_path(self, written: str) -> str:

@@ -60,13 +60,13 @@ def commit_of(root: Path, revision: str) -> str:
     """Return the full hash of the commit `revision`. Raises UsageError and NotFoundError."""
     if not 0 < len(revision) <= _LONGEST or revision[0] in "-^" or not revision.isprintable():
         raise UsageError(
-            f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
+            f"{revision[:_LONGEST]!r} is not a commit.", "Name a commit, a branch or a tag."
         )
     if commit := _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"):
         return commit.decode().strip()
     raise NotFoundError(
         f"The repository has no commit {revision!r}.",
-        "Name one that `git log` shows; `git fetch --deepen=1000` brings a shallow clone more.",
+        "Name one that `git log` shows; `git fetch --deepen=1000` gets a shallow clone older ones.",
     )
 
 
@@ -142,7 +142,7 @@ def read_blobs(root: Path, hashes: Sequence[bytes], max_bytes: int) -> Iterator[
         if not all(size.isdigit() for size in sizes):
             raise RepositoryError(
                 f"An object of the commit is missing in {root}.",
-                "A partial clone lacks it: `git checkout` the commit there once.",
+                "The clone is partial: run `git checkout` with that commit there once.",
             )
         small = [one for one, size in zip(part, sizes, strict=True) if int(size) <= max_bytes]
         output = _checked_git(root, "cat-file", "--batch", stdin=b"\n".join([*small, b""]))

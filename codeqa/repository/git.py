@@ -111,7 +111,7 @@ def find_git(*roots: Path) -> Git:
             return Git(program, os.pathsep.join(folders))
     raise RepositoryError(
         "git was not found.",
-        "Install git: its folder must be in PATH, outside of repository and current folder.",
+        "Install git: its folder must be in PATH, but not in the repository or current folder.",
     )
 
 

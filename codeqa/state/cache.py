@@ -173,7 +173,7 @@ def redis_client(url: str, **options: Any) -> Redis:
     except (ValueError, TypeError, redis.RedisError):
         # Not even as its cause: these errors quote the address, and with it the password.
         raise SettingsError(
-            "REDIS_URL is no address of a Redis server.",
+            "REDIS_URL is not the address of a Redis server.",
             "Write it as redis://host:6379/0, rediss://… for TLS or unix:///path/of/socket, "
             "special characters of a password as %XX.",
         ) from None

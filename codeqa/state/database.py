@@ -166,7 +166,7 @@ class SqliteDatabase(Database):
             connection.execute("BEGIN")
         if busy:
             raise StorageError(
-                f"The local state {self.path} could not be compacted, for it is being read.",
+                f"The local state {self.path} could not be compacted, because it is being read.",
                 "Try again when other processes are done.",
             )
         return ""
@@ -262,8 +262,8 @@ class SqliteDatabase(Database):
         reason = getattr(error, "strerror", None) or error
         return StorageError(
             f"The local state {self.path} cannot be used: {reason}.",
-            "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
-            "file aside and keeps what can be read of it.",
+            "Check that its folder is writable and the disk has space; `codeqa doctor --repair` "
+            "sets a damaged file aside and keeps what can be read of it.",
         )
 
 
@@ -285,7 +285,7 @@ def check_version(number: int) -> None:
         which = "a newer" if number > VERSION else "an older"
         raise StorageError(
             f"The local state was written by {which} version of CodeQA.",
-            "Use that version, or another folder by CODEQA_DATA.",
+            "Use that version, or set CODEQA_DATA to another folder.",
         )
 
 

@@ -298,7 +298,7 @@ class ConversationStore(StateTable):
         which = f"{OF_CONVERSATION} AND title = coalesce(nullif(?, ''), title)"
         if not self._database.change(f"UPDATE conversation SET title = ? WHERE {which}", values):
             raise NotFoundError(
-                "There is no such conversation.", "It may have been deleted: load the list."
+                "There is no such conversation.", "It may have been deleted: reload the list."
             )
 
     def delete(self, conversation: str, user: str = LOCAL_USER, repository: str = "") -> None:

@@ -206,9 +206,7 @@ def snapshots_of(settings: Settings, location: Location) -> list[Location]:
 def remove(settings: Settings, location: Location) -> None:
     """Delete tables and snapshots of `location`, and a snapshot's files. Raises NotFoundError."""
     if not location.folder.is_dir():
-        raise NotFoundError(
-            f"There is no index of {location.root}.", "`codeqa repos list` shows what there is."
-        )
+        raise NotFoundError(f"There is no index of {location.root}.", "See `codeqa repos list`.")
     for snapshot in snapshots_of(settings, location):
         remove(settings, snapshot)
     files = location.root if location.snapshot_of else snapshots_folder(settings, location)

@@ -219,7 +219,7 @@ def read_meta(database: DBConnection) -> Meta | None:
     if values.get("format") != FORMAT_VERSION:
         raise IndexFormatError(
             f"The index has format {values.get('format', 'unknown')}, "
-            f"this version of CodeQA reads format {FORMAT_VERSION}.",
+            f"but this version of CodeQA reads format {FORMAT_VERSION}.",
             REBUILD_HINT,
         )
     try:

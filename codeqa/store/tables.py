@@ -334,7 +334,7 @@ async def scored(
         if search.vector.shape != (record.dimension,):
             raise IndexFormatError(
                 f"The question's vector has {search.vector.size} dimensions, "
-                f"the index holds vectors of {record}.",
+                f"but the index holds vectors of {record}.",
                 REBUILD_HINT,
             )
         # In a million rows the index alone finds 95.4 % of the ten nearest, refined 99.6 %.

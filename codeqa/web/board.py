@@ -131,7 +131,7 @@ class LocalBoard:
                 raise RequestRefusedError(409)
             late = sum(one.late() for one in self._answers.values())
             if len(self._answers) >= most or late >= MOST_LATE:
-                raise RequestRefusedError(503, "Too many questions wait: ask again in a moment.")
+                raise RequestRefusedError(503, "Too many questions at once: ask again in a moment.")
             self._answers[place] = answer
 
     def leave(self, place: Place) -> None:

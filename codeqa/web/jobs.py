@@ -90,7 +90,7 @@ class ThreadJobs:
         )
         with self._lock:
             if repo in self._threads:
-                raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
+                raise IndexBusyError(f"{before.name} {BUSY}", "Wait for it, or cancel it.")
             self._cancelled.discard(repo)
             self._threads[repo] = thread
             started = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")

@@ -92,7 +92,7 @@ def complete(body: CompletionBody) -> Response | Values:
     options, id_ = _read_messages(body.messages), f"chatcmpl-{uuid.uuid4().hex}"
     if (repository := _repositories().get(body.model)) is None:
         raise NotFoundError(
-            "There is no such model.", "`codeqa` asks about the current repository."
+            "There is no such model.", "Use `codeqa` to ask about the current repository."
         )
     engine = workspace().engine(repository)
     about = {"id": id_, "created": int(time.time()), "model": body.model}
@@ -188,7 +188,7 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     stands behind it is left out. Raises UsageError where there is none, and ContextLengthError."""
     exchanges = exchanges_from_client((message.role, message.text) for message in messages)
     if not exchanges:
-        raise UsageError("There is no question.", "Send an entry of the role user with text.")
+        raise UsageError("There is no question.", "Send a message of the role user with text.")
     history, question = exchanges[:-1], exchanges[-1].question
     if len(question) > QUESTION_CHARACTERS:
         raise ContextLengthError(

@@ -144,7 +144,7 @@ class Runs:
     def refuse_at_the_end(self) -> None:
         """Raises RequestRefusedError (503) when the server is to end."""
         if self.draining.is_set():
-            raise RequestRefusedError(503, "This server is about to end; ask again.")
+            raise RequestRefusedError(503, "This server is shutting down: ask again in a moment.")
 
     def drain(self) -> None:
         """Take no more questions and wait until those that were asked are answered, but no longer
@@ -167,7 +167,7 @@ class Runs:
         """Return the lines of the answer there, from its first one on. Raises NotFoundError."""
         answer = self._board.at(place)
         if answer is None or answer.turn == "":
-            raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
+            raise NotFoundError("No answer is being written here.", "Reload the conversation.")
         return answer.read(gone)
 
     def stop(

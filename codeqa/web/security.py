@@ -190,7 +190,7 @@ class Gate:
         with self._lock:
             every = self._answered.total()
             if self._answered[user] >= most or every >= threads - max(1, threads // 8):
-                raise RequestRefusedError(429, "Too much is being answered: wait for some of it.")
+                raise RequestRefusedError(429, "Too many answers at once: wait until one is done.")
             self._answered[user] += 1
 
         def release() -> None:

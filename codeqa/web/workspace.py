@@ -217,7 +217,7 @@ class Workspace:
         chosen = len([one for one in repo.split(ID_SEPARATOR) if one])
         if chosen > MOST_REPOSITORIES:
             raise UsageError(
-                f"{chosen} repositories are more than can be asked at once.",
+                f"{chosen} repositories are too many to be asked at once.",
                 f"Choose up to {MOST_REPOSITORIES}, or all.",
             )
         # The id stays that of the conversations, also where one of them is removed by now.
@@ -293,7 +293,7 @@ def _folder(path: Path, settings: Settings) -> Path:
         )
     if real == Path(real.anchor):
         raise RepositoryError(
-            f"{path} is the whole disk.", "Give the folder of one repository instead."
+            f"{path} is the root of the disk.", "Give the folder of one repository instead."
         )
     if real.is_relative_to(settings.data_dir.resolve()) and not is_clone(settings, real):
         raise RepositoryError(

@@ -116,7 +116,7 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
         expect(found).to_contain_text(SAID)
         expect(failed).to_have_class("failed")
         failed.locator("summary").click()
-        expect(failed.locator("pre")).to_contain_text("list_all(files) shows what there is")
+        expect(failed.locator("pre")).to_contain_text("list_all(files) lists all files")
         assert not scrolled_sideways(page)
         answered(page)
         expect(page.get_by_label("Looked up").get_by_role("listitem")).to_have_count(2)

@@ -161,7 +161,7 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
     ("body", "why"),
     [
         ("raise SystemExit(text)", "SystemExit at broken.py:6"),
-        ("return [text]", "it gave back list instead of str or None"),
+        ("return [text]", "it returned list instead of str or None"),
         ("return change(text)", "RecursionError at broken.py:6"),
     ],
 )

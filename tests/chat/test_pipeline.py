@@ -383,7 +383,7 @@ def test_a_place_that_cannot_be_pinned_is_explained_and_too_many_are_refused(
     engine: Engine,
 ) -> None:
     for place, why in (
-        ("shop/stock.py", "no place"),
+        ("shop/stock.py", "not a location"),
         ("shop/stock.py:0-3", "no lines"),
         ("shop/stock.py:3-2", "no lines"),
         ("shop/stock.py:1-999", "no lines"),
@@ -513,7 +513,7 @@ def test_a_question_that_is_not_kept_in_time_is_refused_in_a_sentence_and_kept_w
     monkeypatch.setattr(ask_module, "FLUSH_SECONDS", AT_ONCE)
     *_, last = events = ask(engine, ASK)
     assert not [event for event in events if event.kind in ("asked", "token")]
-    assert last.kind == "error" and "could not be kept" in last.data["message"]
+    assert last.kind == "error" and "could not be saved" in last.data["message"]
     slow.set()
     monkeypatch.setattr(ask_module, "FLUSH_SECONDS", PATIENCE)
     (turn,) = engine.conversations.turns("talk")  # whoever reads it waits for it

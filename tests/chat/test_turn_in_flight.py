@@ -409,7 +409,7 @@ def test_where_questions_wait_for_long_the_next_is_refused_at_once(
         )
 
     waiting = [ask(number) for number in range(3)]
-    with pytest.raises(RequestRefusedError, match="Too many questions wait") as refused:
+    with pytest.raises(RequestRefusedError, match="Too many questions at once") as refused:
         ask(3)
     assert refused.value.http_status == 503  # with Retry-After, as all that have it
     goes_on.set()

@@ -98,7 +98,7 @@ def test_a_folder_without_source_is_refused_and_is_not_the_repository_used_last(
     before = last_used(load_settings())
     refused = shop_codeqa(words, empty)
     assert (refused.status, refused.out) == (1, "")
-    assert refused.error.startswith(f"no source files here: {empty} is empty")
+    assert refused.error.startswith(f"No source files here: {empty} is empty")
     assert last_used(load_settings()) == before == shop
     assert "empty" not in shop_codeqa("repos", "list").out
 
@@ -108,7 +108,7 @@ def test_a_repository_whose_files_are_gone_is_asked_in_vain(
 ) -> None:
     location = emptied(tmp_path).location
     indexed = codeqa("index", location.root)
-    assert indexed.status == 1 and "codeqa: no source files here" in indexed.err
+    assert indexed.status == 1 and "codeqa: No source files here" in indexed.err
     found = codeqa("search", "anything", "--repo", location.root)
     assert (found.status, found.out) == (0, "")
     assert "Nothing was found." in found.err
@@ -193,7 +193,7 @@ def test_a_repository_is_named_or_that_of_the_folder_or_the_last_one_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     nothing = codeqa("search", "add article")
-    assert nothing.status == 2 and nothing.error.startswith("No repository is named")
+    assert nothing.status == 2 and nothing.error.startswith("No repository was given")
     monkeypatch.setenv("CODEQA_DATA", str(shop.parent / "data"))
     assert "store/basket.py" in codeqa("search", "add article", "--repo", "my shop").out
     for folder in (tmp_path, shop / "store"):

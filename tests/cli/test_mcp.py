@@ -71,7 +71,7 @@ async def use_the_tools(client: Any) -> None:
         ("open_file", {"path": "../secret"}, "No indexed file"),
         ("review", {}, "The issue is empty."),
         ("ask", {"question": "x", "effort": "huge"}, "`effort` cannot be used"),
-        ("grap", {}, "There is no tool 'grap'. There are: "),
+        ("grap", {}, "There is no tool 'grap'. The tools are: "),
     ):
         wrong = await client.call_tool(name, given)
         assert wrong.is_error and said in wrong.content[0].text, name
@@ -139,7 +139,7 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     assert "my-shop/store/checkout.go" in by_id[3]["result"]["content"][0]["text"]
     assert str(shop) in err
     answers, err = told([grep])
-    assert answers == [] and "No repository is named" in err, "the last one used is not meant"
+    assert answers == [] and "No repository was given" in err, "the last one used is not meant"
     answers, err = told([request(1, "tools/list"), grep], tmp_path / "bare")
     (refused,) = (one for one in answers if one["id"] == 3)
     assert "codeqa index" in refused["result"]["content"][0]["text"] and "codeqa index" in err

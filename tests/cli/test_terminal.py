@@ -177,7 +177,7 @@ def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_
 
     monkeypatch.setattr("codeqa.web.questions_api.encode_stream", broken)
     result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
-    assert result.status == 1 and "The server ended in the middle of the answer." in result.err
+    assert result.status == 1 and "The server stopped in the middle of the answer." in result.err
     monkeypatch.setattr("codeqa.web.code_api.search_for_programs", lambda *_: 1 / 0)
     assert "add_article" in codeqa("search", "add_article", "--repo", shop).out
     assert served.asked[-1] == "/api/search"

@@ -349,7 +349,7 @@ def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
         ("open_file", {"path": "basket.py", "lines": "x"}, UsageError, "`lines` cannot be used"),
         ("history", {"name": "nothing_here"}, NotFoundError, "nothing_here"),
         ("history", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
-        ("history", {"commit": "0000000"}, NotFoundError, "git has no answer"),
+        ("history", {"commit": "0000000"}, NotFoundError, "git could not answer"),
         ("history", {"commit": "-"}, UsageError, "A commit, branch or tag"),
         ("symbol", {"name": "taxed", "want": "color"}, UsageError, "path to NAME"),
     ):
@@ -634,6 +634,6 @@ def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
     assert main(["symbol", "no_such_thing", "callers", *at]) == 1
     assert "nothing here is called no_such_thing" in capsys.readouterr().out
     assert main(["open_file", "zzzzzzzzzzzzz", *at]) == 1
-    assert "list-all(files) shows what there is" in capsys.readouterr().err
+    assert "list-all(files) lists all files" in capsys.readouterr().err
     assert main(["open_file", "shop/baskte.py", *at]) == 1
     assert "Did you mean shop/basket.py?" in capsys.readouterr().err

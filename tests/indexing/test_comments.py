@@ -449,7 +449,7 @@ def test_index_with_comments_asks_before_anything_is_done(
     assert unasked.status == without.status == alone.status == 2
     assert "Add --yes" in unasked.error
     assert "No language model is chosen" in without.error
-    assert "go with --comments" in alone.error
+    assert "need --comments" in alone.error
     assert scripted.requests == []
     assert not Path(locate(settings, repository).tables).exists()
 

@@ -213,7 +213,7 @@ def test_a_repository_whose_files_are_gone_says_so_and_finds_nothing(
     tables = emptied(tmp_path)
     indexer = Indexer(settings, tables.location)
     status = indexer.status()
-    assert (status.state, status.files) == ("ready", 0) and "no source files here" in status.error
+    assert (status.state, status.files) == ("ready", 0) and "No source files here" in status.error
     assert tables.find(TextSearch("methods", "gone", 5)) == []
     assert last_used(load_settings(data=tmp_path / "data")) is None
     write(tables.location.root, {"README.md": "# Shop\n\nIt sells.\n"})
@@ -234,7 +234,7 @@ def test_a_folder_without_source_is_refused_and_noted_nowhere(
     settings: Settings, tmp_path: Path, files: dict[str, str | bytes], what: str
 ) -> None:
     root = write(tmp_path / "folder", files)
-    with pytest.raises(RepositoryError, match=f"^no source files here: .*{what}"):
+    with pytest.raises(RepositoryError, match=f"^No source files here: .*{what}"):
         Indexer(settings, locate(settings, root)).run()
     assert last_used(settings) is None and not list_locations(settings)
 

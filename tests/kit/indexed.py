@@ -29,7 +29,7 @@ def emptied(folder: Path) -> Tables:
     """The tables of a repository whose files are gone."""
     tables = indexed(folder, {"a.py": "def gone():\n    pass\n"})
     (tables.location.root / "a.py").unlink()
-    with pytest.raises(RepositoryError, match="no source files here"):
+    with pytest.raises(RepositoryError, match="No source files here"):
         Indexer(load_settings(data=folder / "data", workers=1), tables.location).run()
     tables.look_again()
     return tables

@@ -292,10 +292,10 @@ def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
 ) -> None:
     root = write_files(tmp_path / "repo", {"a.py": "x = 1\n"})
     monkeypatch.setattr(pool, "_BOOT", "raise ImportError({separator!r})")
-    with pytest.raises(RepositoryError, match="end as soon as they are started"):
+    with pytest.raises(RepositoryError, match="stop as soon as they start"):
         parse(root)
     monkeypatch.setattr(pool.sys, "executable", str(tmp_path / "no-python"))
-    with pytest.raises(RepositoryError, match="No worker process starts"):
+    with pytest.raises(RepositoryError, match="No worker process can start"):
         parse(root)
 
 

@@ -25,7 +25,7 @@ from codeqa.web.app import create_app
 from codeqa.web.jobs import before_indexing
 
 SECRET = "what_nobody_else_may_read"
-REFUSED = "leads to another folder"
+REFUSED = "leads to a different folder"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_another_repository_that_was_renamed_before_it_was_opened_is_not_read(
     shown.rename(tmp_path / "away")
     hidden.rename(shown)
     for root in (shown, snapshot.root):  # which borrows from what lies there
-        with pytest.raises(RepositoryError, match="leads to another folder"):
+        with pytest.raises(RepositoryError, match="leads to a different folder"):
             open_engine(settings, root)
 
 

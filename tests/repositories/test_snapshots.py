@@ -129,7 +129,7 @@ def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop, tmp_
     for name in ("v1", "HEAD~1", "origin/stable", "main@{1}", hash_[:7]):
         assert commit_of(root, name) == hash_, name
     for name in ("--upload-pack=touch x", "-x", "^HEAD", "", "v1\nv2"):
-        with pytest.raises(CodeQAError, match="no commit"):
+        with pytest.raises(CodeQAError, match="not a commit"):
             commit_of(root, name)
     for name in ("v1:shop/cart.py", "v1 v2", "nothing"):
         with pytest.raises(CodeQAError, match="`git log` shows"):
@@ -270,9 +270,9 @@ def test_the_commands_ask_at_a_commit_and_say_so(
     assert main(["history", "--name", "add_item", *where]) == 0
     assert "one" in capfd.readouterr().out
     for name, command, message in (
-        ("--upload-pack=x", ["search", "item"], "is no commit"),
-        ("^v1", ["ask", "item"], "is no commit"),
-        ("-x", ["index"], "is no commit"),
+        ("--upload-pack=x", ["search", "item"], "is not a commit"),
+        ("^v1", ["ask", "item"], "is not a commit"),
+        ("-x", ["index"], "is not a commit"),
         ("", ["grep", "item"], "name a commit"),
     ):
         root = where[1:2] if command == ["index"] else where[:2]

@@ -64,7 +64,7 @@ def test_a_store_that_ignores_the_condition_of_a_put_is_refused_before_anything_
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", stores.careless)
     location = locate(on_s3, tmp_path / "repo")
-    with pytest.raises(StorageError, match=r"loses what is written.*If-None-Match"):
+    with pytest.raises(StorageError, match=r"loses rows that are written.*If-None-Match"):
         Indexer(on_s3, location).run()
     assert not any(location.id in path for _, path, _ in stores.requests)
     assert not (on_s3.data_dir / "stores.json").exists()
@@ -95,7 +95,7 @@ def test_credentials_come_from_the_profile_where_the_environment_holds_none(
     profile = "[default]\naws_access_key_id = of-the-profile\naws_secret_access_key = x\n"
     (tmp_path / "credentials").write_text(profile)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    with pytest.raises(StorageError, match="loses what is written"):
+    with pytest.raises(StorageError, match="loses rows that are written"):
         check_commits(location)
     assert "of-the-profile" in {credential for _, _, credential in stores.requests}
 

@@ -164,7 +164,9 @@ def test_what_is_no_address_is_said_without_repeating_it() -> None:
         "postgresql://owner:se?cret@host/x", "postgresql://owner:se#cret@host/x?nonsense=cret",
         "mysql://owner:secret@host/x",
     ):  # fmt: skip
-        with pytest.raises(SettingsError, match="no address of a PostgreSQL server") as refused:
+        with pytest.raises(
+            SettingsError, match="not the address of a PostgreSQL server"
+        ) as refused:
             State(Path("unused"), address)
         assert "cret" not in str(refused.value) and refused.value.__suppress_context__
 

@@ -137,7 +137,7 @@ def test_what_is_no_address_of_a_server_is_said_without_repeating_it() -> None:
         "redis://:secret@localhost?nonsense=secret",
     ):  # fmt: skip
         with pytest.raises(
-            SettingsError, match=r"^REDIS_URL is no address .* Write it as"
+            SettingsError, match=r"^REDIS_URL is not the address .* Write it as"
         ) as caught:
             open_redis(load_settings(redis_url=url))
         assert "secret" not in str(caught.value)

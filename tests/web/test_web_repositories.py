@@ -95,11 +95,11 @@ def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
     refused = client.post("/api/repos", json={"path": str(folder)})
     assert refused.status_code == 400
     message = refused.json["error"]["message"]
-    assert message == f"no source files here: all files of {folder} are left out (1 binary)."
+    assert message == f"No source files here: all files of {folder} are left out (1 binary)."
     server.commit("anna/pictures", {"a.bin": "\0"})
     repo = client.post("/api/repos", json={"path": f"{server.address}/anna/pictures"}).json["id"]
     row = until(lambda: rows(client)[repo]["problem"] and rows(client)[repo])
-    assert row["state"] == "failed" and "no source files here" in row["problem"]
+    assert row["state"] == "failed" and "No source files here" in row["problem"]
     assert not [*(data_dir / "clones").glob("*/*/*"), *(data_dir / "repos").glob("*")]
     client.post(f"/api/repos/{repo}/cancel")
     assert client.get("/").headers["Location"] == "/repositories"

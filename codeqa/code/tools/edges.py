@@ -96,7 +96,7 @@ def symbol(
         return _call_path(box, name, end)
     if want not in _WANTS:
         choices = ", ".join(_WANTS)
-        raise UsageError(f"`want` cannot be {want!r}.", f"It is {choices} or `path to NAME`.")
+        raise UsageError(f"`want` cannot be {want!r}.", f"Use {choices} or `path to NAME`.")
     return _WANTS[want](box, name)
 
 

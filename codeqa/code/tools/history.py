@@ -108,7 +108,10 @@ def _added(box: Toolbox, name: str) -> ToolResult:
         text, where = head[0] if head else unit.name, f" ({unit.place})"
     commits = _log_commits(box, [*SAFE, f"-S{text}"])
     if not commits:
-        raise NotFoundError(f"No commit here added {name!r}.", "The history may be cut short.")
+        raise NotFoundError(
+            f"No commit here added {name!r}.",
+            "The clone may be shallow: `git fetch --unshallow` completes its history.",
+        )
     one = commits[-1]
     summary = f"{name}{where} was added on {one.date} by {one.author} in {one.id}"
     form = f"The first commit with “{text}” in any file."
@@ -136,7 +139,7 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     changed = [path for path in changed if path]
     if not (changed or _is_whole(box)):
-        raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
+        raise NotFoundError("This commit changes nothing here.", "It only changes other folders.")
     indexed = [path for path in changed if path in box.tables().catalogue().paths]
     source = [path for path in indexed if role_of(path) == "source"]
     others = [path for path in indexed if path not in source]
@@ -208,10 +211,10 @@ def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
     if output is not None:
         return output.decode("utf-8", "replace")
     if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is None:
-        hint = "It takes git, and a git repository with a commit."
-        raise NotFoundError("There is no history here.", hint)
-    hint = "Is there such a commit, and the file at that commit?"
-    raise NotFoundError("git has no answer to that.", hint)
+        hint = "History needs git, and a git repository with at least one commit."
+        raise NotFoundError("This folder has no history.", hint)
+    hint = "Check that the commit exists, and that the file exists in it."
+    raise NotFoundError("git could not answer this.", hint)
 
 
 def _blob(box: Toolbox, name: str) -> str:

@@ -173,7 +173,7 @@ def one_file(tables: Tables, path: str) -> str:
     mentions, _ = resolve_mentions(tables, [path])
     files = [file for mention in mentions for file in mention.files]
     if not files:
-        hint = near_path(tables, path) or "list_all(files) shows what there is."
+        hint = near_path(tables, path) or "list_all(files) lists all files."
         raise NotFoundError(f"No indexed file is called {path!r}.", hint)
     if len(files) > 1 and path not in files:
         paths = ", ".join(files[:5])
@@ -190,5 +190,5 @@ def line_span(lines: str, count: int) -> tuple[int, int]:
         raise UsageError(f"The lines {lines} go backwards.", f"Ask for {last}-{first}.")
     if not 1 <= first <= max(count, 1):
         there = counted(count, "line")
-        raise NotFoundError(f"There are no lines {lines}.", f"The file has {there}.")
+        raise NotFoundError(f"The file has no lines {lines}.", f"It has {there}.")
     return first, min(last, count, first + MOST_LINES - 1)

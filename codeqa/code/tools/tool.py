@@ -191,7 +191,7 @@ class Toolbox:
         """Return the manifest rows of the files that `path` selects. Raises NotFoundError."""
         records = self.files.matching(path)
         if not records and path:
-            hint = near_path(self.tables(), path) or "list_all(files) shows what there is."
+            hint = near_path(self.tables(), path) or "list_all(files) lists all files."
             raise NotFoundError(f"No indexed file matches {path!r}.", hint)
         return records
 
