@@ -1,4 +1,4 @@
-"""`codeqa ask`, `codeqa search` and `codeqa review`: what is asked of the code in words."""
+"""`codeqa ask`, `codeqa search` and `codeqa review`: questions about the code in words."""
 
 from __future__ import annotations
 
@@ -42,26 +42,25 @@ from codeqa.text import counted, has_tag
 from codeqa.types import APP, EXTRACTIVE, KINDS
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
-"""Codes of errors that an answer without a model does not meet."""
+"""Codes of errors that cannot happen in an answer without a model."""
 
 DETAILS = (
     "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
     "coverage", "citations",
 )  # fmt: skip
-"""What `--json` gives beside the question and the answer."""
+"""Fields that `--json` prints beside the question and the answer."""
 
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
 MOST_LINES = 65
-"""Lines of an answer without a model that a terminal shows at once."""
+"""Lines of an answer without a model that a terminal shows."""
 WITHOUT_MODEL = (EXTRACTIVE, APP)
-"""What writes answers without a model."""
+"""Responders that use no model."""
 
 
 def question_options(*names: str) -> list[Callable[..., Any]]:
-    """Return the options of the terminal for these fields of QuestionOptions; without `names` for
-    all that have one."""
+    """Return the options of the terminal for the fields `names` of QuestionOptions, or for all."""
     hints, options = get_type_hints(QuestionOptions), []
     for field in fields(QuestionOptions):
         flag, help_text = field.metadata["flag"], field.metadata["help"]
@@ -70,7 +69,7 @@ def question_options(*names: str) -> list[Callable[..., Any]]:
         if hints[field.name] is bool:
             options.append(click.option(flag, field.name, is_flag=True, help=help_text))
         else:
-            choices = click.Choice([*filter(None, get_args(hints[field.name]))])
+            choices = click.Choice(list(filter(None, get_args(hints[field.name]))))
             options.append(click.option(flag, field.name, type=choices, help=help_text))
     return options
 
@@ -83,12 +82,12 @@ ranking_options = together(*question_options("rerank", "hyde"))
     [
         'codeqa ask "how are blueprints registered?"',
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
-        'codeqa ask --repo flask --repo celery "how is configuration loaded?"   of both at once',
-        'codeqa ask -c "and who calls it?"          goes on from what was found before',
+        'codeqa ask --repo flask --repo celery "how is configuration loaded?"   both at once',
+        'codeqa ask -c "and who calls it?"          continues the last conversation',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
-        'codeqa ask --deep "why are tasks lost?"    the model looks further for longer',
+        'codeqa ask --deep "why are tasks lost?"    the model reads more and takes longer',
         'codeqa ask --rev v2.3 "how are sessions signed?"   as it was at that tag',
-        "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
+        "pytest 2>&1 | codeqa ask -                  explains the traceback in it",
     ],
 )
 @click.argument("question")
@@ -96,7 +95,7 @@ ranking_options = together(*question_options("rerank", "hyde"))
 @together(*question_options())
 @click.option("--deep", "effort", flag_value="deep", help="The same as --effort deep.")
 @model_options
-@click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
+@click.option("--continue", "-c", "go_on", is_flag=True, help="Continue the last conversation.")
 def ask_command(
     question: str,
     repos: tuple[str, ...],
@@ -110,8 +109,8 @@ def ask_command(
     """Answer QUESTION from the code, with citations of files and lines.
 
     QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search';
-    '-' reads it from standard input. With '/files' or '/all src/*.py' in front the answer is made
-    from whole files.
+    '-' reads it from standard input. If it begins with '/files' or '/all src/*.py', whole files
+    are read for the answer.
     """
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
@@ -119,13 +118,13 @@ def ask_command(
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
     options = {name: "" if value is None else value for name, value in options.items()}
     options |= {"question": question, "retrieval": "auto", "use_model": model != "none"}
-    if not go_on:  # a first question is searched for unless it is small talk
+    if not go_on:  # a first question searches the code unless it is small talk
         options |= {"question": f"@codebase {question}", "tag_is_default": not has_tag(question)}
-    waiting = Line()
-    waiting.show("Searching the code…")
-    # Which model a server asks is not for the terminal to say.
+    progress = Line()
+    progress.show("Searching the code…")
+    # The terminal cannot choose the model of a running server.
     chosen = model if options["use_model"] else ""
-    with closing(waiting):
+    with closing(progress):
         try:
             events = None if local or rev or chosen else served.ask(repos, options, go_on)
             if events is None:
@@ -133,14 +132,14 @@ def ask_command(
 
                 events = ask(repos, rev, options, chosen, go_on)
             with closing(events):
-                answering = watched(events, waiting, options["use_model"])
+                answering = watched(events, progress, options["use_model"])
                 if as_json:
                     return _print_whole(question, answering)
                 return _print_answer(answering, options["whole_code"])
         except KeyboardInterrupt:
-            waiting.close()
+            progress.close()
             click.echo()
-            click.echo("Stopped; what was answered so far is kept for --continue.", err=True)
+            click.echo("Stopped. --continue goes on from the answer so far.", err=True)
             return FAILED
 
 
@@ -151,7 +150,7 @@ def ask_command(
         'codeqa search "Router.add" --kind method --lang go --top 5',
         'codeqa search "session cookie" --path src/flask --json',
         'codeqa search --repo flask --repo celery "session cookie"',
-        'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
+        'codeqa search "who may see a page?" --hyde two   with drafts of the chosen model',
         'codeqa search "who may see a page?" --guess - < draft.py   with a draft of your own',
     ],
 )
@@ -163,13 +162,19 @@ def ask_command(
     metavar="KIND",
     help=f"Only this kind: {', '.join(sorted(KINDS))}.",
 )
-@click.option("--lang", metavar="LANGUAGE", help="Only files in this language, as 'python'.")
-@click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
+@click.option("--lang", metavar="LANGUAGE", help="Only files in this language, such as 'python'.")
 @click.option(
-    "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
+    "--path", default="", help="Only paths that begin with this or match it as a pattern."
 )
 @click.option(
-    "--guess", default="", help="Code as you expect it, to search by; '-' reads standard input."
+    "--top",
+    type=click.IntRange(1, MOST_HITS),
+    default=10,
+    metavar="N",
+    help="How many hits; default 10.",
+)
+@click.option(
+    "--guess", default="", help="Code that you expect to find; '-' reads it from standard input."
 )
 @ranking_options
 def search_command(
@@ -187,17 +192,17 @@ def search_command(
     values["hyde"] = values["hyde"] or "off"
     if values["guess"] == "-":
         values["guess"] = sys.stdin.read()
-    found = served.call("/api/search", values, repos, rev, local)
+    result = served.call("/api/search", values, repos, rev, local)
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    if not found["hits"]:
+    if not result["hits"]:
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
-    for number, hit in enumerate(found["hits"], start=1):
+    for number, hit in enumerate(result["hits"], start=1):
         click.echo(_hit_text(number, hit))
-    notes = [*_search_notes(found["coverage"], found["reranker"]), found["notice"]]
-    if shown := "\n".join(filter(None, notes)):
-        click.echo(f"\n{shown}", err=True)
+    notes = [*_search_notes(result["coverage"], result["reranker"]), result["notice"]]
+    if text := "\n".join(filter(None, notes)):
+        click.echo(f"\n{text}", err=True)
 
 
 @command(
@@ -215,10 +220,10 @@ def search_command(
 def review_command(
     file: TextIO, repos: tuple[str, ...], rev: str, model: str, as_json: bool
 ) -> None:
-    """Find out how hard an issue is, and what it takes: knowledge, and changes to which files.
+    """Say how hard an issue is, what one must know for it, and which files it changes.
 
-    A language model reads the code for it; without one you get the files and tests that it likely
-    concerns, and who wrote them. FILE holds the issue; '-' reads standard input.
+    A language model reads the code for that; without one you get the files and tests that the
+    issue likely concerns, and who wrote them. FILE holds the issue; '-' reads standard input.
     """
     from codeqa.cli.local import engine_of
     from codeqa.review.report import IssueReport
@@ -228,19 +233,19 @@ def review_command(
     with engine_of(repos, rev) as engine:
         if model not in ("", "none"):
             engine.models.prefer(model)
-        asked = None if model == "none" else engine.models.answer_model()
-        reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
-        for piece in reviewer.review(title.lstrip("# "), body):
-            if isinstance(piece, ToolStep):
-                click.echo(f"  {visible(piece.summary)}", err=True)
-            elif isinstance(piece, IssueReport):
-                print_either(as_json, piece.model_dump(), visible(piece.text))
+        responder = None if model == "none" else engine.models.answer_model()
+        reviewer = Reviewer(engine.toolbox, responder, engine.settings.config_dir)
+        for event in reviewer.review(title.lstrip("# "), body):
+            if isinstance(event, ToolStep):
+                click.echo(f"  {visible(event.summary)}", err=True)
+            elif isinstance(event, IssueReport):
+                print_either(as_json, event.model_dump(), visible(event.text))
 
 
-def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:
-    """Yield the events; show what is going on meanwhile, and raise errors."""
+def watched(events: Iterator[Event], progress: Line, use_model: bool) -> Iterator[Event]:
+    """Yield the events, show what CodeQA is doing between them, and raise errors."""
     for event in events:
-        waiting.close()
+        progress.close()
         match event:
             case Failed(failure):
                 error = error_from(as_json(failure))
@@ -252,14 +257,14 @@ def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator
             case Generating(generator):
                 use_model = generator not in WITHOUT_MODEL
         if isinstance(event, Waiting) and event.seconds:
-            waiting.show(f"{event.text}…")
+            progress.show(f"{event.text}…")
         elif isinstance(event, Drafting | Generating | Thought | ToolStep | Waiting):
-            waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
+            progress.show("Waiting for the language model…" if use_model else "Writing the answer…")
         yield event
 
 
 def _print_whole(question: str, events: Iterator[Event]) -> int:
-    """Print one object when the answer is complete."""
+    """Print the question, the answer and its details as one object once it is complete."""
     answer, status = "", FAILED
     for event in events:
         match event:
@@ -273,48 +278,63 @@ def _print_whole(question: str, events: Iterator[Event]) -> int:
     return status
 
 
-def _print_answer(events: Iterator[Event], all_of_it: bool) -> int:
-    """Print the answer as it comes, without a model and on a terminal no more of it than is read at
-    once unless `all_of_it`; notes go to stderr, so that a pipe gets the answer only."""
-    text, room = "", MOST_LINES
-    plain = PlainText() if sys.stdout.isatty() else None
-
-    def show(shown: str) -> None:
-        nonlocal room
-        lines = shown.splitlines(keepends=True)
-        if 0 < room <= len(lines):
-            lines[room - 1 :] = ["… The rest: ask with --all."]
-        click.echo("".join(lines[: max(0, room)]), nl=False)
-        room -= shown.count("\n")
-
+def _print_answer(events: Iterator[Event], whole: bool) -> int:
+    """Print the answer as it comes, and notes to stderr, so that a pipe gets the answer only."""
+    printer = _AnswerPrinter(whole)
     try:
         for event in events:
             match event:
                 case Generating(generator):
-                    if all_of_it or not plain or generator != EXTRACTIVE:
-                        room = sys.maxsize
-                case Token(piece):
-                    # Blank lines wait for what follows them: the last ones separate nothing.
-                    shown = len(text.rstrip("\n"))
-                    text += piece
-                    new = text[shown : len(text.rstrip("\n"))]
-                    show(plain.feed(new) if plain else new)
+                    printer.begin(generator)
+                case Token(text):
+                    printer.add(text)
                 case Stopped():
                     click.echo()
                     return FAILED
                 case Done(record):
-                    show(f"{plain.feed('', last=True) if plain else ''}\n")
-                    if notes := "\n".join(_notes(record, text)):
+                    printer.end()
+                    if notes := "\n".join(_notes(record, printer.text)):
                         click.echo(f"\n{visible(notes)}", err=True)
     except CodeQAError:
-        if text:
+        if printer.text:
             click.echo()
         raise
     return DONE
 
 
+class _AnswerPrinter:
+    """Prints an answer; unless `whole`, a terminal gets MOST_LINES of one without a model."""
+
+    def __init__(self, whole: bool) -> None:
+        self.text = ""
+        self._plain = PlainText() if sys.stdout.isatty() else None
+        self._whole = whole or self._plain is None
+        self._room = MOST_LINES
+
+    def begin(self, generator: str) -> None:
+        if self._whole or generator != EXTRACTIVE:
+            self._room = sys.maxsize
+
+    def add(self, text: str) -> None:
+        # Blank lines wait for what follows them: the last ones separate nothing.
+        start = len(self.text.rstrip("\n"))
+        self.text += text
+        text = self.text[start : len(self.text.rstrip("\n"))]
+        self._print(self._plain.feed(text) if self._plain else text)
+
+    def end(self) -> None:
+        self._print(f"{self._plain.feed('', last=True) if self._plain else ''}\n")
+
+    def _print(self, text: str) -> None:
+        lines = text.splitlines(keepends=True)
+        if 0 < self._room <= len(lines):
+            lines[self._room - 1 :] = ["… Add --all to see the rest."]
+        click.echo("".join(lines[: max(0, self._room)]), nl=False)
+        self._room -= text.count("\n")
+
+
 def _notes(record: TurnRecord, answer: str) -> Iterator[str]:
-    """Yield how the answer came about, a line each."""
+    """Yield lines about how the answer was made."""
     coverage = record.coverage
     yield from _search_notes("" if coverage in answer else coverage, record.reranker)
     if record.model:
@@ -328,13 +348,13 @@ def _notes(record: TurnRecord, answer: str) -> Iterator[str]:
         yield record.notice
     if record.earlier:
         yield f"Sent along: {counted(len(record.earlier), 'earlier answer')}."
-    wrong = []
-    for one in record.citations:
-        last = f"-{one.end}" if one.end != one.start else ""
-        if not one.verified:
-            wrong.append(f"{one.path}:{one.start}{last}, {one.problem}")
-    if wrong:
-        yield f"Not verified: {'; '.join(wrong)}"
+    problems = []
+    for citation in record.citations:
+        if not citation.verified:
+            last = f"-{citation.end}" if citation.end != citation.start else ""
+            problems.append(f"{citation.path}:{citation.start}{last}, {citation.problem}")
+    if problems:
+        yield f"Not verified: {'; '.join(problems)}"
 
 
 def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
@@ -349,7 +369,7 @@ def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
 
 
 def _search_notes(coverage: str, reranker: str) -> Iterator[str]:
-    """Yield what was searched, and what ordered it; nothing for ''."""
+    """Yield a line about what was searched and one about the reranker, unless they are empty."""
     if coverage:
         yield f"Searched: {coverage}"
     if reranker:

@@ -1,7 +1,7 @@
-"""What commands are made with and run by: options that several take, errors of one line, three
-exit statuses. The commands of `codeqa` and the scripts at the top level share it.
+"""Build and run commands: shared options, errors in one line, three exit statuses.
 
-Importing this loads nothing but click: `codeqa --version` takes as long as Python and click do.
+The commands of `codeqa` and the scripts at the top level share it. Importing it loads nothing but
+click: `codeqa --version` takes as long as Python and click do.
 """
 
 from __future__ import annotations
@@ -33,91 +33,94 @@ debug_option = click.option(
     "--debug",
     is_flag=True,
     expose_value=False,
-    help="Show the traceback of an error, and what is logged in detail.",
+    help="Show the traceback of an error and the detailed log.",
 )
-"""`--debug`, which `run_command` looks for by itself."""
+"""`run_command` looks for it by itself."""
 
 
-def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
-    """Return the repository that `given` is the folder, name or id of. Raises UsageError, and
-    RepositoryError where a link took the place of an indexed one, unless its folder is given to be
-    indexed `anew`."""
-    folder = Path.cwd() / with_home(Path(given))
+def folder_of(repo: str, data: Path, *, anew: bool = False) -> Path:
+    """Return the folder of the repository with this path, name or id. Raises UsageError.
+
+    Raises RepositoryError if a link took the place of an indexed folder, unless that is indexed
+    `anew`.
+    """
+    folder = Path.cwd() / with_home(Path(repo))
     if folder.is_dir():
         path = os.path.normpath(folder)
         if not anew and path in (root for _, root, _ in noted_repositories(data)):
             confirm_folder(Path(path))
         return folder.resolve()
     if folder.exists():
-        raise UsageError(f"{given} is not a folder.", "Give the folder that holds the source code.")
-    known = noted_repositories(data)
-    named = [one for one in known if given == one[2] or str(folder) == one[1]]
-    named = named or [one for one in known if given == one[0]]
-    if len(named) > 1:
-        raise UsageError(f"{len(named)} repositories are named {given}.", "Give the path of one.")
-    if not named:
+        raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
+    rows = noted_repositories(data)
+    matches = [row for row in rows if repo == row[2] or str(folder) == row[1]]
+    matches = matches or [row for row in rows if repo == row[0]]
+    if len(matches) > 1:
+        raise UsageError(f"{len(matches)} repositories are named {repo}.", "Give the path of one.")
+    if not matches:
         raise UsageError(
-            f"There is no folder {given}, and no indexed repository has that name.",
+            f"There is no folder {repo}, and no indexed repository has that name.",
             "See `codeqa repos list`.",
         )
-    confirm_folder(Path(named[0][1]))
-    return Path(named[0][1])
+    confirm_folder(Path(matches[0][1]))
+    return Path(matches[0][1])
 
 
 def folder_here(data: Path) -> Path | None:
-    """Return the repository that the current folder lies in: one that is indexed, or any of git."""
-    indexed, here = {root for _, root, _ in noted_repositories(data)}, Path.cwd()
+    """Return the indexed or git repository that the current folder is in, if any."""
+    roots, here = {root for _, root, _ in noted_repositories(data)}, Path.cwd()
     for folder in (here, *here.parents):
-        if str(folder) in indexed or (folder / ".git").exists():
+        if str(folder) in roots or (folder / ".git").exists():
             return folder
     return None
 
 
 EVERY = "all"
-"""Named alone, it stands for every repository that is indexed."""
+"""As the only name, it stands for every indexed repository."""
 
 
 def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
-    """Return the repositories that are named, else the current folder's. Raises UsageError."""
-    if [*repos] == [EVERY] and (known := noted_repositories(data)):
-        every = (Path(root) for _, root, _ in known)
-        return [folder for folder in every if folder.is_dir() and is_direct(folder)]
-    if here := None if repos else folder_here(data):
-        return [here]
-    if not repos:
+    """Return the folders of `repos`, or of the current repository. Raises UsageError."""
+    if list(repos) == [EVERY] and (rows := noted_repositories(data)):
+        folders = (Path(root) for _, root, _ in rows)
+        return [folder for folder in folders if folder.is_dir() and is_direct(folder)]
+    if repos:
+        return [folder_of(repo, data) for repo in repos]
+    here = folder_here(data)
+    if here is None:
         raise UsageError(
             "No repository was given, and the current folder is not inside one.",
             "Give its path, for example /path/to/repository.",
         )
-    return [folder_of(one, data) for one in repos]
+    return [here]
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
-def _not_empty(_: click.Context, __: click.Parameter, given: str | None) -> str:
-    if given == "":
+def _not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    if value == "":
         raise click.BadParameter("name a commit, a branch or a tag.")
-    return given or ""
+    return value or ""
 
 
 rev_option = click.option(
     "--rev",
     callback=_not_empty,
     metavar="COMMIT",
-    help="The code as it was at this commit, branch or tag; your files stay as they are.",
+    help="Use the code at this commit, branch or tag; your files are not changed.",
 )
 repo_argument = click.argument("repo", required=False, envvar="REPO_PATH")
 repos_option = click.option(
     "--repo",
     "repos",
     multiple=True,
-    help="Folder of the repository, or its name in 'codeqa repos list'. Give it several times to "
-    "ask several at once; 'all' asks every one.",
+    help="Folder of the repository, or its name in 'codeqa repos list'. Repeat it to ask several "
+    "repositories at once; 'all' stands for every one.",
 )
 local_option = click.option(
-    "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."
+    "--local", is_flag=True, help="Do the work in this process, even if a server is running."
 )
 model_option = click.option(
     "--model",
@@ -126,17 +129,17 @@ model_option = click.option(
     help="Language model as provider/name, or none; see 'codeqa models'.",
 )
 no_model_option = click.option(
-    "--no-model", "model", flag_value="none", help="Ask no language model, like --model none."
+    "--no-model", "model", flag_value="none", help="Use no language model, like --model none."
 )
 
 
 def together(*options: Command) -> Command:
     """Return the decorator that adds all `options`."""
-    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
 where_options = together(repos_option, rev_option, local_option, json_option)
-"""Of what is asked of code: which, and whether a server is asked."""
+"""Options of commands that read code."""
 model_options = together(model_option, no_model_option)
 
 
@@ -147,34 +150,37 @@ def command(
 
     def decorate(function: Command) -> click.Command:
         option = debug_option(function)
-        made = click.command(name, epilog=shown(examples), context_settings=HELP)(option)
+        result = click.command(name, epilog=examples_text(examples), context_settings=HELP)(option)
         if group is not None:
-            group.add_command(made)
-        return made
+            group.add_command(result)
+        return result
 
     return decorate
 
 
 def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Callable[..., int]]:
-    """The command line of a program that `python` runs (a script at the top level, `-m module`):
-    takes arguments, gives an exit status."""
+    """Return the decorator that makes a function the command line of a Python program.
+
+    `program` is a script at the top level or `-m module`. The result takes arguments and returns
+    the exit status.
+    """
 
     def decorate(function: Command) -> Callable[..., int]:
-        made = command(f"python {program}", examples)(function)
-        return partial(run_command, made, program=program.removeprefix("-m "))
+        program_command = command(f"python {program}", examples)(function)
+        return partial(run_command, program_command, program=program.removeprefix("-m "))
 
     return decorate
 
 
-def shown(examples: Sequence[str]) -> str:
-    """Write the end of a help text, line by line."""
+def examples_text(examples: Sequence[str]) -> str:
+    """Return the end of a help text, with an example on each line."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def ask_first(yes: bool, question: str, what: str) -> None:
-    """Have the user agree before `what` ("delete it") is done, unless `yes`.
+    """Ask the user to confirm before `what` ("delete it") is done, unless `yes`.
 
-    Raises UsageError when nobody is there to be asked, click.Abort for no.
+    Raises UsageError without a terminal, click.Abort if the user says no.
     """
     if yes:
         return
@@ -184,18 +190,17 @@ def ask_first(yes: bool, question: str, what: str) -> None:
 
 
 def run_command(
-    made: click.Command, arguments: Sequence[str] | None = None, *, program: str = "codeqa"
+    main: click.Command, arguments: Sequence[str] | None = None, *, program: str = "codeqa"
 ) -> int:
-    """Run a command and return its exit status, without click's own handling of errors: failures
-    become one line on stderr.
+    """Run a command and return its exit status; failures become one line on stderr.
 
-    The command returns a status or None for success. `--debug` among `arguments` adds the
+    The command returns a status, or None for success. `--debug` among `arguments` adds the
     traceback.
     """
     prepare_lancedb()
-    before = os.umask(OTHERS)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    show_trace = "--debug" in given
+    umask = os.umask(OTHERS)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    show_trace = "--debug" in words
     log, handler = logging.getLogger("codeqa"), logging.StreamHandler()
     level = log.level
     if show_trace:  # such as the second draft of an answer, `-query_v2-`
@@ -206,8 +211,8 @@ def run_command(
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
     try:
-        with made.make_context(str(made.name), given) as context:
-            status = made.invoke(context)
+        with main.make_context(str(main.name), words) as context:
+            status = main.invoke(context)
         sys.stdout.flush()
         return status if isinstance(status, int) else DONE
     except click.exceptions.Exit as error:
@@ -216,38 +221,38 @@ def run_command(
         click.echo(error.format_message(), err=True)
         return BAD_USAGE
     except (KeyboardInterrupt, click.Abort):
-        print_error("interrupted. What was written is kept; indexing goes on from there.", program)
+        print_error("interrupted. What is done is kept: run it again to continue.", program)
         return FAILED
     except BrokenPipeError:
         # The reader (`| head`) has seen enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
-        # The last resort of a command: whatever it is, the user gets one line.
+        # Whatever it is, the user gets one line.
         if show_trace:
             traceback.print_exc()
         message, status = _explained(error, show_trace)
         print_error(message, program)
         return status
     finally:
-        os.umask(before)
+        os.umask(umask)
         log.removeHandler(handler)
         log.setLevel(level)
 
 
 def _explained(error: Exception, traced: bool) -> tuple[str, int]:
-    """Return what to say of an error, and the exit status."""
+    """Return the message for an error, and the exit status."""
     if isinstance(error, CodeQAError):
         return str(error), error.exit_status
     if isinstance(error, click.ClickException):
-        said = " ".join(error.format_message().split()).rstrip(".")
-        said = re.sub(r"\((Did you mean .*)\)$", r"\1", said)
+        message = " ".join(error.format_message().split()).rstrip(".")
+        message = re.sub(r"\((Did you mean .*)\)$", r"\1", message)
         context = error.ctx if isinstance(error, click.UsageError) else None
         see = f" See '{context.command_path} --help'." if context else ""
-        return said + ("" if said.endswith("?") else ".") + see, BAD_USAGE
+        return message + ("" if message.endswith("?") else ".") + see, BAD_USAGE
     if isinstance(error, ModuleNotFoundError):
         own = "`make setup` installs it; the command is then .venv/bin/codeqa" if checkout() else ""
-        return f"{error.name} is missing. {own or 'Install codeqa anew with pip'}.", FAILED
+        return f"{error.name} is missing. {own or 'Install codeqa again with pip'}.", FAILED
     where = "" if traced else " Run the same command with --debug to see where."
     if isinstance(error, OSError):
         file = f" {error.filename}:" if error.filename else ""

@@ -1,4 +1,4 @@
-"""What the terminal shows: text made harmless, progress, tables, figures."""
+"""Print to a terminal: harmless text, progress, tables, figures."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import click
 from codeqa.types import IndexSummary, Progress
 
 SAY_SECONDS = 0.75
-"""Between two lines about one piece of work: who waits sees within two seconds that it goes on,
-also on a busy machine."""
+"""Between two lines of progress: within two seconds the user sees that work goes on, also on a busy
+machine."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _MARKS = re.compile(
@@ -40,34 +40,35 @@ _SHOWN = {
 
 
 def visible(text: str) -> str:
-    """Remove from `text` what a terminal would obey: files, names and models may hold anything."""
+    """Remove control characters from `text`: files, names and models may hold anything."""
     return text.translate(_SHOWN)
 
 
 class PlainText:
-    """Markdown as a person reads it on a terminal: without its marks, without drawings and without
-    control characters. Text may come in pieces; code stays as it is, set in by four blanks."""
+    """Turns Markdown into text for a terminal: without marks, drawings and control characters.
+
+    Text may come in parts; code is indented by four blanks.
+    """
 
     def __init__(self) -> None:
         self._fence = ""
         self._drawing = False
-        self._held = ""
+        self._rest = ""
         self._begun = False
-        """A part of the line that is held was shown."""
+        """The beginning of the line whose rest waits is printed already."""
 
     def feed(self, text: str, *, last: bool = False) -> str:
-        """What to show of `text`; what may turn into something else waits for what follows, unless
-        this is the last of it."""
-        *lines, rest = (self._held + visible(text)).split("\n")
-        shown = "".join(map(self._line, lines))
+        """Return what can be printed; marks that may be incomplete wait, unless `last`."""
+        *lines, rest = (self._rest + visible(text)).split("\n")
+        output = "".join(map(self._line, lines))
         ready = len(rest) if last else 0
         if not (last or self._fence) and (self._begun or rest.lstrip(" >")[:1] not in ("", *"#`")):
             ready = _complete(rest)
         if ready:
-            shown += self._line(rest)[:-1] if last else _inline(rest[:ready])
+            output += self._line(rest)[:-1] if last else _inline(rest[:ready])
             self._begun = True
-        self._held = rest[ready:]
-        return shown
+        self._rest = rest[ready:]
+        return output
 
     def _line(self, line: str) -> str:
         begun, self._begun = self._begun, False
@@ -84,7 +85,7 @@ class PlainText:
 
 
 def _complete(line: str) -> int:
-    """Return how much of the beginning of a line no later text changes."""
+    """Return how many characters of a line no later text changes."""
     at = 0
     while mark := _MARK.search(line, at):
         whole = _MARKS.match(line, mark.start())
@@ -95,7 +96,7 @@ def _complete(line: str) -> int:
 
 
 def _inline(line: str) -> str:
-    """Render a line of Markdown without its marks; what is strong is bold."""
+    """Render a line of Markdown without its marks; strong text is bold."""
 
     def plain(mark: re.Match[str]) -> str:
         name = mark.lastgroup or ""
@@ -108,29 +109,31 @@ def _inline(line: str) -> str:
 
 
 class Line:
-    """One changing line on `stream`, stderr unless given, when that is a terminal; else nothing."""
+    """One changing line on `stream` (default: stderr) if that is a terminal; else nothing."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._shown = False
 
     def show(self, text: str, end: str = "") -> None:
-        """Replace the line by `text`; behind the `end` of a line it stays."""
+        """Replace the line by `text`; with a line break as `end` it stays."""
         if self._stream.isatty():
-            room = shutil.get_terminal_size().columns - 1  # a second line could not be taken away
+            room = shutil.get_terminal_size().columns - 1  # a second line could not be removed
             print(f"\r\x1b[K{visible(text)[:room]}", end=end, file=self._stream, flush=True)
             self._shown = True
 
     def close(self) -> None:
-        """Take the line away, before anything else is printed."""
+        """Remove the line, before anything else is printed."""
         if self._shown:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
             self._shown = False
 
 
 class ProgressDisplay:
-    """Say every moment how far the `Progress` values are that it is called with, also while none
-    comes: on a terminal in one line for each phase, elsewhere in lines."""
+    """Prints the `Progress` values that it is called with, and the time while none comes.
+
+    A terminal gets one changing line for each phase, a file a line every SAY_SECONDS.
+    """
 
     def __init__(
         self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -160,7 +163,7 @@ class ProgressDisplay:
             self.tick()
 
     def tick(self) -> None:
-        """Say how far it is, unless that was said a moment ago, or it is paused."""
+        """Print the progress, unless that was done a moment ago or the work is paused."""
         with self._lock:
             if self._progress is None or self._clock() - self._said < SAY_SECONDS:
                 return
@@ -168,7 +171,7 @@ class ProgressDisplay:
                 self._say(self._progress)
 
     def close(self) -> None:
-        """Finish the phase on display; its last state stays visible."""
+        """Finish the current phase; its last line stays visible."""
         with self._lock:
             self._ended.set()
             if self._progress is not None:
@@ -197,21 +200,21 @@ class ProgressDisplay:
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
-    """Print what one indexing run did and what the index holds, aligned."""
-    read = f"{summary.changed:,} new or changed, {summary.unchanged:,} unchanged"
+    """Print a table of what an indexing run did and what the index holds."""
+    changes = f"{summary.changed:,} new or changed, {summary.unchanged:,} unchanged"
     if summary.removed:
-        read += f", {summary.removed:,} removed"
+        changes += f", {summary.removed:,} removed"
     rows = [
-        ("files", f"{summary.files:,} ({read})"),
+        ("files", f"{summary.files:,} ({changes})"),
         ("methods", f"{summary.methods:,}"),
         ("classes", f"{summary.classes:,}"),
         ("documents", f"{summary.documents:,}"),
         ("references", f"{summary.references:,}"),
     ]
     vectors = [f"{count:,} of {name}" for name, count in summary.vectors.items()]
-    rows += zip(("vectors", *[""] * len(vectors)), vectors, strict=False)
+    rows += [("" if number else "vectors", text) for number, text in enumerate(vectors)]
     if summary.broken:
-        rows.append(("parsed in part", f"{summary.broken:,} files with broken source"))
+        rows.append(("parsed in part", f"{summary.broken:,} files with syntax errors"))
     if summary.replaced:
         rows.append(("not UTF-8", f"{summary.replaced:,} files, indexed with replacements"))
     skipped = sorted(summary.skipped.items(), key=lambda item: (-item[1], item[0]))
@@ -224,25 +227,25 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
 
 
 def format_pairs(rows: Sequence[tuple[str, str]]) -> str:
-    """Labels and values in two aligned columns."""
+    """Return labels and values in two aligned columns."""
     width = max(len(label) for label, _ in rows)
     return "\n".join(f"  {label:<{width}}  {value}".rstrip() for label, value in rows)
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with aligned columns; those whose cells are all numbers stand right."""
+    """Return a table with aligned columns; columns of numbers are aligned to the right."""
     aligned = []
-    for title, *cells in zip(header, *rows, strict=True):
-        adjust = str.rjust if all(cell[:1].isdigit() for cell in cells) else str.ljust
-        width = max(map(len, (title, *cells)))
-        aligned.append([adjust(cell, width) for cell in (title, *cells)])
+    for column in zip(header, *rows, strict=True):
+        adjust = str.rjust if all(cell[:1].isdigit() for cell in column[1:]) else str.ljust
+        width = max(map(len, column))
+        aligned.append([adjust(cell, width) for cell in column])
     return "\n".join("  ".join(line).rstrip() for line in zip(*aligned, strict=True))
 
 
 def human_bytes(count: float) -> str:
-    """`1536` → `1.5 kB`; decimal units as disks and file managers count."""
+    """Return `1.5 kB` for 1536: decimal units, as disks and file managers count."""
     for unit in ("B", "kB", "MB"):
-        if count < 999.5:  # what is rounded to 1000 is of the next one
+        if count < 999.5:  # rounded to 1000, it belongs to the next unit
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} GB"

@@ -1,5 +1,4 @@
-"""`codeqa index`; with `--comments` a language model describes the methods: the
-estimate, the consent, the run."""
+"""`codeqa index`, and with `--comments` the estimate, the consent and the descriptions."""
 
 from __future__ import annotations
 
@@ -36,17 +35,18 @@ from codeqa.repositories import clone_location, open_location, report_on, take_c
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.remotes import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
+from codeqa.store import Location
 
 
-# Long by its options, each of which is a parameter, and by which of them exclude each other.
+# Long by its options, each of which is a parameter.
 @command(
     "index",
     [
         "codeqa index                    the repository of the current folder",
-        "codeqa index ~/src/flask        another one; later runs read only what changed",
+        "codeqa index ~/src/flask        another one; later runs read only changed files",
         "codeqa index ~/src/flask --full build everything anew",
-        "codeqa index --rev v2.3         as it was at that tag, beside it",
-        "codeqa index https://github.com/pallets/flask    a clone of it, kept in the data folder",
+        "codeqa index --rev v2.3         the code at that tag, as an index of its own",
+        "codeqa index https://github.com/pallets/flask    a clone in the data folder",
         "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
@@ -57,21 +57,21 @@ from codeqa.settings import Settings, load_settings
 @click.option(
     "--no-refine",
     is_flag=True,
-    help="Leave the search by meaning with the chosen embedding for later.",
+    help="Do not compute vectors of the chosen embedding now.",
 )
 @click.option(
     "--comments",
     is_flag=True,
-    help="Let a language model describe the methods in two or three lines each, which are searched "
-    "with the code. Says what is sent where, and asks, before anything is.",
+    help="Let a language model describe each method in two or three lines, which are searched with "
+    "the code. Before anything is sent, it says what goes where and asks.",
 )
 @click.option(
     "--engine",
     metavar="ray[=HOST:PORT]",
-    help="Build with Ray, here or on that cluster (extra `cluster`). REPO may be a file with a "
-    "folder in each line.",
+    help="Build with Ray, here or on that cluster (extra `cluster`). REPO may be a file with one "
+    "folder per line.",
 )
-@click.option("--no-wait", is_flag=True, help="Fail where another run is going on.")
+@click.option("--no-wait", is_flag=True, help="Fail if another run is writing the index.")
 @model_option
 @click.option(
     "--limit",
@@ -97,77 +97,69 @@ def index_command(
 ) -> None:
     """Index a repository, or bring its index up to date.
 
-    By https or ssh address its newest commit is cloned first; `codeqa sync` fetches later ones.
+    REPO may be an https or ssh address, which is cloned; `codeqa sync` fetches later commits.
     """
     if not comments and (model or limit or yes):
         raise UsageError("--model, --limit and --yes need --comments.", "Add --comments.")
     if comments and as_json:
         raise UsageError("--comments and --json cannot be combined.", "Leave one out.")
-    builder = None
-    if engine:
-        builder = load_extension("ray_builder", "cluster")(engine)
-        if repo and Path(repo).is_file():
-            if rev or branch or comments or as_json:
-                raise UsageError(
-                    f"{repo} is a list, and --rev, --branch, --comments and --json are for one "
-                    "repository.",
-                    "Leave them out, or give the folder of one.",
-                )
-            how = {"refine": not no_refine, "full": full, "wait": not no_wait}
-            load_extension("index_list", "cluster")(Path(repo), builder, how)
-            return
-    if repo and looks_remote(repo):
-        root = _cloned(load_settings(), read_remote(repo, branch or ""))
-    elif branch:
-        raise UsageError("--branch needs the address of a repository.", "Leave it out.")
-    else:
-        usual = load_settings()
-        named = folder_of(repo, usual.data_dir, anew=True) if repo else None
-        root = named or chosen_repositories(usual)[0].root
+    builder = load_extension("ray_builder", "cluster")(engine) if engine else None
+    if builder is not None and repo and Path(repo).is_file():
+        if rev or branch or comments or as_json:
+            raise UsageError(
+                f"{repo} is a list, and --rev, --branch, --comments and --json are for one "
+                "repository.",
+                "Leave them out, or give the folder of one.",
+            )
+        how = {"refine": not no_refine, "full": full, "wait": not no_wait}
+        load_extension("index_list", "cluster")(Path(repo), builder, how)
+        return
+    root = _root(repo, branch)
     settings = load_settings(root)
     location = open_location(settings, root, anew=True)
     if rev:
         location = take_snapshot(settings, location, rev)
     indexer = Indexer(settings, location)
     with contextlib.closing(Models(settings)) as models, ProgressDisplay() as show:
-        describing = _model_for_comments(models, model, yes) if comments else None
+        describer = _model_for_comments(models, model, yes) if comments else None
         refine = not no_refine and not comments
         summary = indexer.run(show, refine=refine, full=full, wait=not no_wait, builder=builder)
         show.close()
-        report_on(location)  # noted while the tables are open: a list of repositories opens none
+        report_on(location)  # while the tables are open: a list of repositories opens none
         if as_json:
             print_json(asdict(summary))
         else:
             print_summary(summary)
-        if describing is None:
-            return
-        plan = plan_comments(settings, location, describing.name, limit)
-        click.echo(_estimate(plan, describing))
-        if not plan.requests or yes or click.confirm(f"Send them to {describing.host}?"):
-            ask, name = describing.complete, describing.name
-            units, stop = plan.units, describing.close
-            written = add_comments(settings, location, units, ask, name, show, stop)
-            show.close()
-            click.echo(f"{written:,} descriptions written.")
-        else:
-            click.echo("Nothing was sent.")
-        if not no_refine and settings.embedding:  # described methods have lost their vectors
-            indexer.run(show)
+        if describer is not None:
+            _describe(settings, location, describer, limit, yes, show)
+            if not no_refine and settings.embedding:  # described methods have lost their vectors
+                indexer.run(show)
+
+
+def _root(repo: str | None, branch: str | None) -> Path:
+    """Return the folder of the repository, which is cloned first if `repo` is an address."""
+    settings = load_settings()
+    if repo and looks_remote(repo):
+        return _cloned(settings, read_remote(repo, branch or ""))
+    if branch:
+        raise UsageError("--branch needs the address of a repository.", "Leave it out.")
+    if repo:
+        return folder_of(repo, settings.data_dir, anew=True)
+    return chosen_repositories(settings)[0].root
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:
     with ProgressDisplay() as show:
         before = clone_location(settings, remote)
         if before.root.is_dir():
-            click.echo(f"Cloned before; codeqa sync {before.id} fetches what is new.", err=True)
+            click.echo(f"It is cloned already; codeqa sync {before.id} updates it.", err=True)
         return take_clone(settings, remote, show).root
 
 
 def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
-    """Return the model called `name`, else the one that is chosen.
+    """Return the model called `name`, or the chosen one.
 
-    Raises UsageError for none, and when without `yes` nobody is there to agree; so before
-    anything is done.
+    Raises UsageError for none, and without `yes` if there is no terminal to ask on.
     """
     if name:
         models.prefer(name)
@@ -182,13 +174,34 @@ def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
     return model
 
 
+def _describe(
+    settings: Settings,
+    location: Location,
+    model: Model,
+    limit: int | None,
+    yes: bool,
+    show: ProgressDisplay,
+) -> None:
+    """Let the model describe the methods that have no description, if the user agrees."""
+    plan = plan_comments(settings, location, model.name, limit)
+    click.echo(_estimate(plan, model))
+    if plan.requests and not yes and not click.confirm(f"Send them to {model.host}?"):
+        click.echo("Nothing was sent.")
+        return
+    count = add_comments(
+        settings, location, plan.units, model.complete, model.name, show, model.close
+    )
+    show.close()
+    click.echo(f"{count:,} descriptions written.")
+
+
 def _estimate(plan: CommentPlan, model: Model) -> str:
-    """Say in one line what will be sent where and what comes back."""
-    known = f"{plan.known:,} described before. " if plan.known else ""
+    """Return a line that says what will be sent where, and what comes back."""
+    before = f"{plan.known:,} described before. " if plan.known else ""
     if not plan.requests:
-        return f"{known}No other method needs a description."
+        return f"{before}No other method needs a description."
     return (
-        f"{known}{plan.requests:,} methods, ≈ {plan.tokens_sent:,} tokens to {model.name} at "
+        f"{before}{plan.requests:,} methods, ≈ {plan.tokens_sent:,} tokens to {model.name} at "
         f"{model.host}, ≈ {plan.requests * TYPICAL_TOKENS:,} back (never more than "
         f"{plan.requests * MAX_TOKENS:,})."
     )

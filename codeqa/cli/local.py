@@ -1,4 +1,4 @@
-"""What `ask`, `search` and the tools do in this process, where no server is asked."""
+"""Answer, search and run tools in this process, without a server."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from codeqa.search.hybrid import search_for_programs
 from codeqa.settings import load_settings
 
 USER = "terminal"
-"""Whose questions those of `codeqa ask` are; the page does not list them."""
+"""User of the questions of `codeqa ask`; the page does not list them."""
 
 
 def ask(
     repos: Sequence[str], revision: str, options: Mapping[str, Any], model: str, go_on: bool
 ) -> Events:
-    """The events of an answer. Raises CodeQAError."""
+    """Yield the events of an answer. Raises CodeQAError."""
     with engine_of(repos, revision) as engine:
         if model:
             engine.models.prefer(model)
-        # A name per repository: what is cached for a conversation belongs to one of them.
+        # One conversation per repository: its cached context belongs to that repository.
         conversation = f"{USER}-{engine.location.id}"
-        if not go_on:  # a new question owes nothing to those before it
+        if not go_on:  # a new question does not build on earlier ones
             try:
                 engine.conversations.delete(conversation, USER)
             except NotFoundError:
                 pass
-            except StorageError:  # on a full disk; nor will this one be kept
+            except StorageError:  # on a full disk, where this one will not be kept either
                 conversation += "-new"
         yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **options))
 
@@ -47,7 +47,7 @@ def ask(
 def call(
     address: str, values: Mapping[str, Any], repos: Sequence[str], revision: str
 ) -> dict[str, Any]:
-    """What an address of the HTTP interface gives for `values`. Raises CodeQAError."""
+    """Return what an address of the HTTP interface would for `values`. Raises CodeQAError."""
     with engine_of(repos, revision) as engine:
         if address == "/api/search":
             return search_for_programs(engine.search, **values)
@@ -57,8 +57,7 @@ def call(
 
 @contextmanager
 def engine_of(repos: Sequence[str], revision: str) -> Iterator[Engine]:
-    """What answers from these repositories, as they are or were at `revision`. Raises
-    CodeQAError."""
+    """Open the engine of these repositories, at `revision` if given. Raises CodeQAError."""
     chosen = chosen_repositories(load_settings(), repos)
     settings = load_settings(chosen[0].root)
     if revision:
@@ -66,6 +65,6 @@ def engine_of(repos: Sequence[str], revision: str) -> Iterator[Engine]:
             raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
         chosen = [take_snapshot(settings, open_location(settings, chosen[0].root), revision)]
         Indexer(settings, chosen[0]).run(refine=False)
-    id_, show = ALL if [*repos] == [EVERY] else "", ProgressDisplay()
+    id_, show = ALL if list(repos) == [EVERY] else "", ProgressDisplay()
     with closing(open_multi_repo(settings, chosen, id_, show)) as engine:
         yield engine

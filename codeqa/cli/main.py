@@ -1,4 +1,4 @@
-"""The root of the commands. Each is loaded when it is called, and loads what it uses."""
+"""The root of the commands; each module is imported when its command is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing
 import click
 
 from codeqa import __version__
-from codeqa.cli.command import HELP, debug_option, run_command, shown
+from codeqa.cli.command import HELP, debug_option, examples_text, run_command
 from codeqa.cli.console import Line
 
 MODULES = {
@@ -17,7 +17,7 @@ MODULES = {
     "search": "ask", "review": "ask", "sync": "repos", "doctor": "repos", "state": "privacy",
     "worker": "serve",
 }  # fmt: skip
-"""Names of commands → where each is, as `<name>_command`."""
+"""Name of a command → module of its function `<name>_command`."""
 
 
 class LateGroup(click.Group):
@@ -30,16 +30,16 @@ class LateGroup(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
         if name in MODULES:
-            with closing(Line()) as waiting:
-                waiting.show("Starting CodeQA…")
+            with closing(Line()) as progress:
+                progress.show("Starting CodeQA…")
                 module = importlib.import_module(f"codeqa.cli.{MODULES[name]}")
-            late: click.Command = getattr(module, f"{name}_command")
-            return late
+            result: click.Command = getattr(module, f"{name}_command")
+            return result
         from codeqa.cli.tools import TOOL_COMMANDS, tool_command
 
-        # As agents call it, too: results name tools so.
-        if (typed := name.replace("_", "-")) in TOOL_COMMANDS:
-            return tool_command(typed)
+        tool = name.replace("_", "-")  # results name tools with underscores, as agents call them
+        if tool in TOOL_COMMANDS:
+            return tool_command(tool)
         names = self.list_commands(context)
         raise click.exceptions.NoSuchCommand(name, possibilities=names, ctx=context)
 
@@ -48,7 +48,7 @@ class LateGroup(click.Group):
     "codeqa",
     cls=LateGroup,
     context_settings=HELP,
-    epilog=shown(
+    epilog=examples_text(
         [
             "codeqa index ~/src/flask",
             'codeqa ask "where are sessions opened?" --repo ~/src/flask',
@@ -59,7 +59,7 @@ class LateGroup(click.Group):
 @click.version_option(__version__, prog_name="codeqa", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
-    """Answers questions about a code base, with citations, on this machine."""
+    """Answer questions about a code base, with citations, on this machine."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""`codeqa mcp`: messages of the Model Context Protocol, a line each, over stdin and stdout."""
+"""`codeqa mcp`: messages of the Model Context Protocol as lines of stdin and stdout."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ if TYPE_CHECKING:
 @command(
     "mcp",
     [
-        "codeqa mcp                         for the repository of this folder",
-        "codeqa mcp ~/src/flask tokio       for several, by folder or name",
+        "codeqa mcp                         the repository of this folder",
+        "codeqa mcp ~/src/flask tokio       several, by folder or name",
         "claude mcp add codeqa -- codeqa mcp ~/src/flask",
     ],
 )
 @click.argument("names", nargs=-1, metavar="[REPO]...")
 @repos_option
 def mcp_command(names: tuple[str, ...], repos: tuple[str, ...]) -> None:
-    """Let other agents search and read the code, by MCP.
+    """Let other agents search and read the code over MCP.
 
-    They see the repositories that are named, else the one of this folder, and no others; these
-    must be indexed. A running server offers the same over HTTP at /mcp. See docs/mcp.md.
+    They see only the repositories that you name, or the one of this folder; index them first. A
+    running server offers the same over HTTP at /mcp. See docs/mcp.md.
     """
     folders = folders_of((*names, *repos), data_folder())
-    chosen = list(map(str, folders))
-    click.echo(f"Serving {', '.join(chosen)} to the agent on standard input.", err=True)
-    gc.disable()  # until all is loaded: to look at it again and again takes a sixth of that
-    session = _Session(chosen, sys.stdout.buffer)
-    sys.stdout = sys.stderr  # what else would be printed is no message
+    roots = list(map(str, folders))
+    click.echo(f"Serving {', '.join(roots)} to the agent on standard input.", err=True)
+    gc.disable()  # until all is loaded: collecting garbage takes a sixth of that time
+    session = _Session(roots, sys.stdout.buffer)
+    sys.stdout = sys.stderr  # stdout is for messages alone
     session.run(sys.stdin.buffer)
 
 
 class _Session:
-    """What answers an agent: a server that runs for the repositories, else this process."""
+    """Answers an agent by a running server for the repositories, else in this process."""
 
     def __init__(self, folders: Sequence[str], outgoing: BinaryIO) -> None:
         self._folders, self._outgoing = folders, outgoing
-        self._named = ", ".join(folders)
+        self._repositories = ", ".join(folders)
         if len(folders) > 1:
-            self._named += " (a path begins with the name of its repository)"
+            self._repositories += " (a path begins with the name of its repository)"
         self._engine: Engine | None = None
         self._opening, self._writing = threading.Lock(), threading.Lock()
 
     def run(self, incoming: BinaryIO) -> None:
-        """Answer until there is nothing more to read, and all that was asked is answered."""
+        """Answer every message until the input ends."""
         with ExitStack() as self._stack, ThreadPoolExecutor() as threads:
             for line in incoming:
                 threads.submit(self._answer, line)
@@ -71,16 +71,16 @@ class _Session:
         method = str(message.get("method"))
         if self._engine is None and method.startswith("tools/"):
             reply = served.post("/mcp", message, self._folders)
-        alone = reply is None
-        if reply := reply or mcp.answer(message, self._named, self._opened):
+        is_local = reply is None
+        if reply := reply or mcp.answer(message, self._repositories, self._open):
             with self._writing, suppress(BrokenPipeError):
                 self._outgoing.write(json.dumps(reply).encode() + b"\n")
                 self._outgoing.flush()
-        if alone and method == "tools/list":  # calls will follow
+        if is_local and method == "tools/list":  # calls will follow
             self._warm_up()
 
-    def _opened(self) -> Engine:
-        """Return the engine, opened by the first who asks. Raises CodeQAError."""
+    def _open(self) -> Engine:
+        """Return the engine, and open it at the first call. Raises CodeQAError."""
         from codeqa.cli.local import engine_of
 
         with self._opening:
@@ -90,8 +90,8 @@ class _Session:
 
     def _warm_up(self) -> None:
         try:
-            self._opened().tables()
-        except CodeQAError as error:  # it may be indexed while the agent is there
+            self._open().tables()
+        except CodeQAError as error:  # it may be indexed later, while the agent runs
             print_error(str(error))
-        gc.freeze()  # what is loaded stays
+        gc.freeze()  # what is loaded stays in memory
         gc.enable()

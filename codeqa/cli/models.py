@@ -1,4 +1,4 @@
-"""`codeqa models`: the language model that questions go to."""
+"""`codeqa models`: show and choose the language model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from codeqa.cli.command import command, debug_option, json_option, shown
+from codeqa.cli.command import command, debug_option, examples_text, json_option
 from codeqa.cli.console import format_table, print_either, print_json
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm.models import SOURCES, Models
@@ -17,9 +17,9 @@ from codeqa.settings import load_settings
 @click.group(
     "models",
     invoke_without_command=True,
-    epilog=shown(
+    epilog=examples_text(
         [
-            "codeqa models                                    what there is, and what is used",
+            "codeqa models                                    providers, and the model in use",
             "codeqa models use ollama/qwen3",
             "codeqa models use openai/gpt-4o --key-stdin < key.txt",
             "codeqa models none",
@@ -48,20 +48,20 @@ def models_command(context: click.Context, as_json: bool) -> None:
     group=models_command,
 )
 @click.argument("model", metavar="PROVIDER/NAME")
-@click.option("--url", default="", help="Address to ask instead of the provider's own.")
-@click.option("--key-stdin", is_flag=True, help="Read the key from standard input, and keep it.")
+@click.option("--url", default="", help="Address to use instead of the provider's own.")
+@click.option("--key-stdin", is_flag=True, help="Read the key from standard input and save it.")
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
-    """Use a model from now on, on the page and in the terminal."""
-    chosen = Models(load_settings())
+    """Use this model from now on, on the page and in the terminal."""
+    models = Models(load_settings())
     if model == NO_MODEL:
-        chosen.choose(None)
-        print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
+        models.choose(None)
+        print_either(as_json, {"model": ""}, "No model is used; nothing is sent anywhere.")
         return
     choice = parse_choice(model, url)
     key = _read_key() if key_stdin else ""
-    host = chosen.address(choice, key).host
-    chosen.choose(choice, key)
+    host = models.address(choice, key).host
+    models.choose(choice, key)
     sentence = f"Questions, and the code they need, now go to {choice} at {host}."
     print_either(as_json, {"model": str(choice), "host": host}, sentence)
 
@@ -70,7 +70,7 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def none_command(context: click.Context, as_json: bool) -> None:
-    """Use no model: nothing is sent to any."""
+    """Use no model: nothing is sent anywhere."""
     context.invoke(use_command, model=NO_MODEL, as_json=as_json)
 
 
@@ -85,24 +85,24 @@ def _show(models: Models, as_json: bool) -> None:
         in_use = {"model": str(current or ""), "source": models.source()}
         print_json({"providers": providers, "in_use": in_use})
         return
-    rows = [list(one.values()) for one in providers]
+    rows = [list(provider.values()) for provider in providers]
     click.echo(format_table(("provider", "model by default", "key", "at"), rows))
     if current is None:
         click.echo(
-            "\nNo model is used: answers are put together from the code.\n"
+            "\nNo model is used: answers are quotations of the code.\n"
             "Choose one: codeqa models use provider/name",
             err=True,
         )
     else:
         try:
             host = models.address(current).host
-        except CodeQAError as error:  # its key is missing: it is listed all the same
+        except CodeQAError as error:  # its key is missing
             host = error.message
         click.echo(f"\nIn use: {current} at {host} ({SOURCES[models.source()]})", err=True)
 
 
 def _read_key() -> str:
-    """Read the key from stdin, or as it is typed unseen. Raises UsageError when there is none."""
+    """Read the key from stdin, or from the terminal without echo. Raises UsageError for none."""
     if sys.stdin.isatty():
         key = click.prompt("Key", hide_input=True, err=True)
     else:

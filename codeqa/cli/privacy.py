@@ -1,4 +1,4 @@
-"""`codeqa privacy`: what is stored of a user, and its deletion; `codeqa state` moves all of it."""
+"""`codeqa privacy` shows and deletes what is stored of a user; `codeqa state` moves it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from codeqa.state import open_database, open_state
 user_option = click.option(
     "--user",
     default="local",
-    help="Name of a user behind a token, as 'privacy show' gives it there; else this machine's.",
+    help="Name of the user of a token, as 'privacy show' prints it; default: this machine's user.",
 )
 
 
 @click.group("privacy")
 def privacy_command() -> None:
-    """Show or delete what is stored of you."""
+    """Show or delete what is stored about you."""
 
 
 @command("show", ["codeqa privacy show", "codeqa privacy show --json"], group=privacy_command)
 @json_option
 @user_option
 def show_command(as_json: bool, user: str) -> None:
-    """Say what is stored, where, how long and who receives it."""
+    """Show what is stored, where, for how long, and who receives it."""
     stored = open_privacy(load_settings()).stored(user)
     print_either(as_json, asdict(stored), _plain(privacy_report(stored)))
 
@@ -54,9 +54,9 @@ def show_command(as_json: bool, user: str) -> None:
 def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user: str) -> None:
     """Delete a conversation, the profile or everything, for good.
 
-    A conversation goes with its answers, thumbs and vectors. The profile is what you told of
-    yourself. Everything is all conversations and the profile; indices of repositories and keys
-    of models stay.
+    A conversation is deleted with its answers, ratings and vectors. The profile is what you said
+    about yourself. Everything means all conversations and the profile; indices of repositories
+    and keys of models stay.
     """
     privacy, repository = open_privacy(load_settings()), None
     if what == "conversation":
@@ -68,7 +68,7 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
 
 
 def _plain(markdown: str) -> str:
-    """Markdown of our own as a terminal shows it."""
+    """Return CodeQA's own Markdown as text for a terminal."""
     return PlainText().feed(markdown.replace("**", "") + "\n").rstrip("\n")
 
 
@@ -78,21 +78,25 @@ def state_command() -> None:
 
 
 @command("copy", ["CODEQA_STATE=postgresql://… codeqa state copy"], group=state_command)
-@click.option("--from", "source", help="File or postgresql://…; else the data folder's file.")
-@click.option("--to", "target", help="File or postgresql://…; else as CODEQA_STATE says.")
-@click.option("--replace", is_flag=True, help="Lose what the target holds.")
+@click.option(
+    "--from", "source", help="File or postgresql://…; default: the file in the data folder."
+)
+@click.option("--to", "target", help="File or postgresql://…; default: CODEQA_STATE.")
+@click.option("--replace", is_flag=True, help="Overwrite what the target holds.")
 @json_option
 def copy_command(source: str, target: str, replace: bool, as_json: bool) -> None:
-    """Copy all that is stored of all users, or nothing. What servers keep meanwhile is not copied.
+    """Copy everything that is stored of all users, or nothing if that fails.
 
-    A password is better left to CODEQA_STATE or PGPASSWORD than written into a command."""
+    Stop the servers first: what they save meanwhile is not copied. Pass a password in CODEQA_STATE
+    or PGPASSWORD rather than in the command.
+    """
     state = open_state(load_settings())
     source, target = source or str(state.path), target or state.address or str(state.path)
-    there, here = open_database(source), open_database(target)
-    if there is here or not ("://" in source or Path(source).is_file()):
+    origin, copy = open_database(source), open_database(target)
+    if origin is copy or not ("://" in source or Path(source).is_file()):
         raise UsageError(
-            f"{there.place} cannot be copied to {here.place}.",
+            f"{origin.place} cannot be copied to {copy.place}.",
             "Name two different places, and make sure that the first exists.",
         )
-    rows = load_extension("copy_state")(there, here, replace)
-    print_either(as_json, rows, f"{here.place} now holds the same {sum(rows.values()):,} entries.")
+    rows = load_extension("copy_state")(origin, copy, replace)
+    print_either(as_json, rows, f"{copy.place} now holds the same {sum(rows.values()):,} entries.")

@@ -1,5 +1,4 @@
-"""`codeqa repos`, `codeqa sync` and `codeqa doctor`: the indexed repositories and their health; and
-which one a command is about."""
+"""`codeqa repos`, `codeqa sync` and `codeqa doctor`: the indexed repositories and their health."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ def repos_command() -> None:
 @command("list", ["codeqa repos list", "codeqa repos list --json"], group=repos_command)
 @json_option
 def repos_list_command(as_json: bool) -> None:
-    """List the indexed repositories, their size and where they lie or were cloned from."""
+    """List the indexed repositories, their size, and their folder or address."""
     settings = load_settings()
     reports = report_repositories(settings)
     if as_json:
@@ -60,15 +59,16 @@ def repos_list_command(as_json: bool) -> None:
         return
     click.echo(f"Data: {settings.data_dir}", err=True)
     if not reports:
-        click.echo("No repository is indexed. Index one: codeqa index /path/to/it", err=True)
+        click.echo("No repository is indexed. Index one with: codeqa index /path/to/it", err=True)
         return
     header = ("name", "files", "pieces", "on disk", "updated", "state", "from")
     table = []
-    for one in reports:
-        counts = (f"{one.files:,}", f"{one.units:,}", human_bytes(one.bytes_on_disk))
-        origin = " ".join(filter(None, (one.url, one.branch))) or one.path
-        updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.updated_at))
-        table.append((one.name, *counts, updated if one.updated_at else "-", one.state, origin))
+    for report in reports:
+        counts = [f"{report.files:,}", f"{report.units:,}", human_bytes(report.bytes_on_disk)]
+        origin = " ".join(filter(None, (report.url, report.branch))) or report.path
+        updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.updated_at))
+        state = [updated if report.updated_at else "-", report.state, origin]
+        table.append([report.name, *counts, *state])
     click.echo(format_table(header, table))
 
 
@@ -83,7 +83,7 @@ def repos_list_command(as_json: bool) -> None:
 def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     """Delete the index of a repository.
 
-    The repository itself is not touched, unless it is a clone that `codeqa index` made.
+    The repository itself stays, unless it is a clone that `codeqa index` made.
     """
     settings = load_settings()
     location = find_repository(settings, repo)
@@ -98,13 +98,13 @@ def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
 @repo_argument
 @json_option
 def sync_command(repo: str | None, as_json: bool) -> int:
-    """Bring indexed repositories up to date, all of them without a name.
+    """Bring one indexed repository up to date, or all of them.
 
-    Of a clone, which `codeqa index` was given by address, the newest commit is fetched before:
-    what was changed in its files here is lost. One that fails keeps no other from it.
+    A clone that `codeqa index` made from an address is first reset to its newest commit: changes to
+    its files on this machine are lost. If one repository fails, the others are still updated.
     """
     settings = load_settings()
-    done: list[dict[str, Any]] = []
+    outcomes: list[dict[str, Any]] = []
     for location in [find_repository(settings, repo)] if repo else list_locations(settings):
         name = visible(location.name)
         try:
@@ -113,25 +113,27 @@ def sync_command(repo: str | None, as_json: bool) -> int:
                 summary = Indexer(load_settings(location.root), location).run(progress=show)
                 report_on(location)
         except CodeQAError as error:
-            done.append({"repository": str(location.root), "name": name, "error": error.as_data()})
+            outcomes.append(
+                {"repository": str(location.root), "name": name, "error": error.as_data()}
+            )
             print_error(f"{name}: {error}")
             continue
-        done.append(asdict(summary) | {"name": name})
+        outcomes.append(asdict(summary) | {"name": name})
         if not as_json:
             changes = f"{summary.changed:,} new or changed, {summary.removed:,} removed"
             click.echo(f"{name}: {changes} ({summary.files:,} files)")
     if as_json:
-        print_json(done)
-    return FAILED if any("error" in one for one in done) else DONE
+        print_json(outcomes)
+    return FAILED if any("error" in outcome for outcome in outcomes) else DONE
 
 
 @command("doctor", ["codeqa doctor", "codeqa doctor --repo flask"])
-@click.option("--repo", help="Look at this repository's index only.")
+@click.option("--repo", help="Check only this repository's index.")
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend damaged indices, remove what dead runs left, set a damaged state file aside and "
-    "keep what can be read of it; says what was done.",
+    help="Repair damaged indices, remove leftovers of runs that died, and replace a damaged state "
+    "file by what can be read of it; it says what was done.",
 )
 @json_option
 def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
@@ -159,10 +161,10 @@ def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
 
 
 def chosen_repositories(settings: Settings, repos: Sequence[str] = ()) -> list[Location]:
-    """Return the repositories that are named, else that of the current folder, else the last used.
+    """Return the repositories `repos`, else that of the current folder, else the last used.
 
-    Raises UsageError when what was named is no folder and no indexed repository, and when
-    nothing is named and there is nothing to fall back on.
+    Raises UsageError for a name that is neither a folder nor an indexed repository, and if there
+    is no repository to fall back on.
     """
     try:
         folders = folders_of(repos, settings.data_dir)
@@ -170,6 +172,6 @@ def chosen_repositories(settings: Settings, repos: Sequence[str] = ()) -> list[L
         last = None if repos else last_used(settings)
         if last is None:
             raise
-        click.echo(f"In {last}, the repository last used:", err=True)
+        click.echo(f"Using {last}, the last repository you used:", err=True)
         folders = [last]
     return [locate(settings, folder) for folder in folders]

@@ -1,4 +1,4 @@
-"""`codeqa serve`: the page, its port and address, a first index, and a door for the terminal."""
+"""`codeqa serve`: the page, its port and address, the first index, and access for the terminal."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ PORTS_TRIED = 100
 
 
 def repository_here(settings: Settings) -> Path | None:
-    """Return the repository that the current folder lies in, else the one used last; of a checkout
-    of CodeQA itself the one used last: `python create_tables.py REPO`, then `python app.py`."""
+    """Return the repository of the current folder, else the last used one.
+
+    In a checkout of CodeQA the last used one comes first: `python create_tables.py REPO`, then
+    `python app.py`.
+    """
     here = folder_here(settings.data_dir)
     last = None if here and here != checkout() else last_used(settings)
     return last or here
@@ -52,21 +55,23 @@ def repository_here(settings: Settings) -> Path | None:
         "codeqa serve                    the repository of the current folder or the last one",
         "codeqa serve ~/src/flask        index it first if needed, then serve the page",
         "codeqa serve --port 8080 --model ollama/qwen3",
-        "codeqa serve --workers 2        with two processes that share a Redis server",
+        "codeqa serve --workers 2        two processes that share a Redis server",
     ],
 )
 @repo_argument
-@click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
+@click.option("--host", help="Address to serve on; others than this machine's own need a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Processes; several need Redis.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), help="How many processes; several need Redis."
+)
 @model_option
 def serve_command(
     repo: str | None, host: str | None, port: int | None, workers: int | None, model: str
 ) -> None:
-    """Serve the page in which questions are asked.
+    """Serve the page on which you ask questions.
 
-    Without any repository the page lets you choose one. Text and symbols of a first index are made
-    behind the page, then the vectors of a chosen embedding.
+    Without a repository the page lets you choose one. The first index is built in the background:
+    first text and symbols, then the vectors of a chosen embedding.
     """
     settings = load_settings()
     data = settings.data_dir
@@ -74,14 +79,14 @@ def serve_command(
     options = {"host": host, "port": port, "web_workers": workers, "model": model or None}
     settings = load_settings(repository, **options)
     start_log(settings)
-    # At its start waitress counts every thread as busy and warns of a queue that there is not.
+    # At its start waitress counts every thread as busy, and warns of a queue that does not exist.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
     if model not in ("", NO_MODEL):
         parse_choice(model)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError, OSError):  # a system may allow less than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     with open_port(settings) as listener:
         port = listener.getsockname()[1]
         app = create_app(settings, repository)
@@ -101,7 +106,7 @@ def serve_command(
             finally:
                 space.close()
 
-        # With that model it would answer otherwise than the terminal.
+        # With --model the server would answer differently from the terminal.
         with nullcontext() if model else terminal_door(app, settings, repository, port):
             if alone:
                 run()
@@ -113,21 +118,21 @@ def serve_command(
 
 @command("worker", ["CODEQA_JOBS=rq REDIS_URL=redis://… codeqa worker"])
 def worker_command() -> None:
-    """Clone and index for servers that have the same settings and data; see docs/scale.md."""
+    """Clone and index for servers with the same settings and data; see docs/scale.md."""
     load_extension("work")(load_settings())
 
 
 def prepare(engine: Engine, show: bool) -> None:
-    """Bring the index of `engine` up to date behind the page; `show` how, unless it is complete."""
+    """Update the index of `engine` in the background; `show` the progress of a first index."""
     first, display = show and noted_state(engine.location) != "ready", ProgressDisplay()
     if first and not engine.settings.jobs:
         display(Progress("loading the database", 0, 0))
 
-    def tell(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         if first:
             display(progress)
 
-    def ran(outcome: IndexSummary | Exception) -> None:
+    def on_end(outcome: IndexSummary | Exception) -> None:
         nonlocal first
         if first:
             display.close()
@@ -136,11 +141,11 @@ def prepare(engine: Engine, show: bool) -> None:
                 print_summary(outcome, sys.stderr)
 
     if not engine.settings.jobs:
-        engine.index.start_background(tell, ran)
+        engine.index.start_background(on_progress, on_end)
 
     def warm_up() -> None:
         engine.chat.warm_up()
-        gc.freeze()  # what is loaded stays: to look through it for garbage takes 0.1 s each time
+        gc.freeze()  # what is loaded stays: to search it for garbage takes 0.1 s each time
 
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
@@ -148,8 +153,10 @@ def prepare(engine: Engine, show: bool) -> None:
 def terminal_door(
     app: Flask, settings: Settings, repository: Path | None, port: int
 ) -> AbstractContextManager[None]:
-    """Let the terminal of this user find the server, where it would read the same settings and
-    the server answers on an address of this machine's own."""
+    """Let this user's terminal find the server, if both have the same settings.
+
+    Not for a server with an `.env` of its own, or on an address of another machine.
+    """
     host = _reached(settings.host)
     file = env_file(repository)
     if (file and file.exists()) or not is_loopback(host):
@@ -162,11 +169,13 @@ def terminal_door(
 
 
 def open_port(settings: Settings) -> socket.socket:
-    """Return a socket bound to the port of the settings, or to the next free one, with a word on
-    it, where nobody asked for a port. Raises CodeQAError."""
+    """Return a socket bound to the port of the settings. Raises CodeQAError.
+
+    If no port was set, the next free one is taken and printed.
+    """
     host, port = settings.host, settings.port
-    tried = 1 if "port" in settings.model_fields_set else PORTS_TRIED
-    for candidate in range(port, min(port + tried, 65_536)):
+    count = 1 if "port" in settings.model_fields_set else PORTS_TRIED
+    for candidate in range(port, min(port + count, 65_536)):
         try:
             listener = bind(host, candidate)
         except OSError as error:
@@ -185,7 +194,7 @@ def open_port(settings: Settings) -> socket.socket:
 
 
 def page_address(host: str, port: int) -> str:
-    """Return the address to type: one of this machine when the server listens on all of them."""
+    """Return the address for a browser, also if the server listens on every address."""
     name = _reached(host)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
@@ -195,15 +204,14 @@ def _reached(host: str) -> str:
 
 
 def _print_address(settings: Settings, port: int) -> None:
-    """Say where the page is, and where questions will be sent, if anywhere; what is wrong with that
-    stops nothing."""
+    """Print the address of the page and the model in use, or why that model cannot be used."""
     address = page_address(settings.host, port)
     print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
     if settings.tokens:
         print("Sign in with a token of CODEQA_TOKEN.", flush=True)
     models = Models(settings)
     try:
-        if used := models.current():
-            print(f"Questions go to {used} at {models.address(used).host}.", flush=True)
+        if choice := models.current():
+            print(f"Questions go to {choice} at {models.address(choice).host}.", flush=True)
     except CodeQAError as error:
-        print(f"The language model cannot be asked: {error}", file=sys.stderr)
+        print(f"The language model cannot be used: {error}", file=sys.stderr)

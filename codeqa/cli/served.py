@@ -1,7 +1,7 @@
-"""Asks a server that runs, over its HTTP interface (docs/api.md).
+"""Ask a running server over its HTTP interface (docs/api.md).
 
-It has everything loaded, and answers in a fraction of the time that the imports take here. Whatever
-is amiss with it is no failure: the work is then done here, and says what there is to say.
+It has everything loaded, and answers in a fraction of the time that the imports take here. If it
+fails in any way, the work is done in this process, which then reports any error.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from codeqa.errors import CodeQAError
 from codeqa.web.running import proof, running_servers
 
 HELLO_SECONDS = 0.5
-"""A server that takes longer to say that it is there is too busy to save time."""
+"""A server that takes longer to answer a greeting is too busy to save time."""
 
 
 def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events | None:
-    """The events of an answer, as `chat.ask` gives them for these fields of AskOptions."""
+    """Return the events of an answer, as `chat.ask` would; None if no server fits.
+
+    `options` are fields of AskOptions.
+    """
     with suppress(Exception), ExitStack() as stack:
         server, repo = _connect(repos, stack)
         conversation = f"terminal-{repo}"
         if not go_on:
             address = f"/api/conversations/{quote(conversation)}?repo={quote(repo)}"
-            with suppress(ValueError):  # there may be none
+            with suppress(ValueError):  # it may not exist
                 server.fetch("DELETE", address).read()
         body = {"repo": repo, "conversation": conversation, "render": True, **options}
         body["without_model"] = not body.pop("use_model")
@@ -42,7 +45,7 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
 
 
 def post(address: str, values: Mapping[str, Any], repos: Sequence[str]) -> Any:
-    """POST `values` to an address of the HTTP interface; None where no server is fit."""
+    """POST `values` to an address of the HTTP interface; return None if no server fits."""
     with suppress(Exception), ExitStack() as stack:
         server, repo = _connect(repos, stack)
         return json.load(server.fetch("POST", f"{address}?repo={quote(repo)}", values))
@@ -52,7 +55,7 @@ def post(address: str, values: Mapping[str, Any], repos: Sequence[str]) -> Any:
 def call(
     address: str, values: Mapping[str, Any], repos: Sequence[str], rev: str, local: bool
 ) -> dict[str, Any]:
-    """The same, worked out here where no server is asked. Raises CodeQAError."""
+    """POST as `post` does, or do the work in this process. Raises CodeQAError."""
     if not (local or rev) and (reply := post(address, values, repos)) is not None:
         return dict(reply)
     from codeqa.cli.local import call
@@ -61,18 +64,18 @@ def call(
 
 
 class _Server(HTTPConnection):
-    """A connection that a server proves itself on, before anything is told to it."""
+    """A connection on which a server proves who it is before it gets any data."""
 
     token = ""
 
     def prove(self, token: str) -> None:
-        """Raises an error for somebody who does not know `token`."""
+        """Raise an error if the other side does not know `token`."""
         challenge = secrets.token_hex()
         hello = self.fetch("POST", "/api/terminal/hello", {"challenge": challenge})
         answer = str(json.loads(hello.read(1_000))["proof"])
         if self.sock is None or not hmac.compare_digest(answer, proof(token, challenge)):
-            raise ValueError("somebody else listens there")
-        self.auto_open = 0  # the proof is that of this connection and no other
+            raise ValueError("another program listens there")
+        self.auto_open = 0  # the proof holds for this connection alone
         self.sock.settimeout(None)  # an answer takes as long as it takes
         self.token = token
 
@@ -88,22 +91,24 @@ class _Server(HTTPConnection):
 
 
 def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
-    """Connect to a server; return it and the id of these repositories there. Raises for none."""
+    """Return a connected server and the id of these repositories. Raises if there is none."""
     data = data_folder()
     by_folder = {root: id_ for _, root, id_ in noted_repositories(data)}
-    ids = [by_folder[str(one)] for one in folders_of(repos, data)]
-    ends = "~".join(sorted(one.rpartition("-")[2] for one in ids))
+    ids = [by_folder[str(folder)] for folder in folders_of(repos, data)]
+    ends = "~".join(sorted(id_.rpartition("-")[2] for id_ in ids))
     for running in running_servers(data):
         server = _Server(running.host, running.port, timeout=HELLO_SECONDS)
         stack.enter_context(closing(server))
         with suppress(Exception):
             server.prove(running.token)
-            return server, "~" if [*repos] == [EVERY] else ends if len(ids) > 1 else ids[0]
-    raise LookupError("no server is there")
+            if list(repos) == [EVERY]:
+                return server, "~"
+            return server, ends if len(ids) > 1 else ids[0]
+    raise LookupError("no server is running")
 
 
 def _events(lines: Iterable[bytes], stack: ExitStack) -> Events:
-    """Yield the events of a data stream. Raises CodeQAError where it breaks off."""
+    """Yield the events of a data stream. Raises CodeQAError if it breaks off."""
     with stack, suppress(Exception):
         for line in lines:
             code, _, value = line.partition(b":")

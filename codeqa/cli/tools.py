@@ -36,17 +36,17 @@ EXAMPLES = {
     ],
 }
 TYPED_BARE = {"search_code": 1, "symbol": 2, "grep": 1, "open_file": 2, "list_all": 1}
-"""How many of a tool's arguments are typed without their name, from the first on."""
+"""How many arguments of a tool are typed without their names, from the first on."""
 TYPES = {"integer": click.INT, "string": click.STRING}
-"""Of arguments, by their type in JSON Schema."""
+"""Type in JSON Schema → type of the argument."""
 
 TOOL_COMMANDS = tuple(name.replace("_", "-") for name in EXAMPLES)
 
 
 def tool_command(name: str) -> click.Command:
-    """Make the command of that name: texts are arguments; filters, numbers, switches are options.
+    """Make the command of a tool; filters, numbers and switches become options.
 
-    A server that runs has described its tools; else they are loaded.
+    A running server has described its tools; otherwise they are loaded.
     """
     tool = name.replace("-", "_")
     for server in running_servers(data_folder()):
@@ -66,26 +66,27 @@ def _command(tool: str, description: str, schema: Mapping[str, Any]) -> click.Co
         try:
             result = served.call(f"/api/tools/{tool}", arguments, repos, rev, local)
         except CodeQAError as error:
-            # It names tools, which are commands here.
+            # The hint names tools, which are commands here.
             tools = rf"\b({'|'.join(EXAMPLES)})\b"
-            error.hint = re.sub(tools, lambda one: one[0].replace("_", "-"), error.hint)
+            error.hint = re.sub(tools, lambda match: match[0].replace("_", "-"), error.hint)
             raise
         print_either(as_json, result, visible(result["text"]))
         return FAILED if result["unknown"] else DONE
 
-    made = where_options(run)
+    run_with_options = where_options(run)
     required = schema.get("required", ())
     fields = list(schema.get("properties", {}).items())
     bare = fields[: TYPED_BARE.get(tool, 0)]
-    about = [f"{name.upper()}: {field['description']}" for name, field in bare]
-    run.__doc__ = "\n\n".join([description, *about])
-    for number, (name, field) in reversed([*enumerate(fields)]):
-        made = _parameter(name, field, name in required, number < len(bare))(made)
-    return command(tool.replace("_", "-"), EXAMPLES[tool])(made)
+    help_texts = [f"{name.upper()}: {field['description']}" for name, field in bare]
+    run.__doc__ = "\n\n".join([description, *help_texts])
+    for number, (name, field) in reversed(list(enumerate(fields))):
+        parameter = _parameter(name, field, name in required, number < len(bare))
+        run_with_options = parameter(run_with_options)
+    return command(tool.replace("_", "-"), EXAMPLES[tool])(run_with_options)
 
 
 def _parameter(name: str, field: Mapping[str, Any], required: bool, bare: bool) -> Any:
-    choices = [one for one in field.get("enum", ()) if one]
+    choices = list(filter(None, field.get("enum", ())))
     kind = click.Choice(choices) if choices else TYPES.get(field["type"])
     if bare:
         return click.argument(name, required=required, type=kind)

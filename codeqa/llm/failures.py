@@ -29,7 +29,7 @@ _TOO_LONG = re.compile(
 
 
 _FAILURES = {
-    "key": ("{host} refused the key.", "Check that the key is the right one for this address."),
+    "key": ("{host} refused the key.", "Check the key for this address, or enter one."),
     "model": ("{host} has no model {model!r}.",
               "Choose one from the list on the page; for Ollama, download it with `ollama pull`."),
     "api": ("The server at {address} is not a chat API.",

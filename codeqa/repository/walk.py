@@ -130,7 +130,7 @@ def require_source(listing: Walk) -> None:
     problem = f"all files of {listing.root} are left out ({counts})"
     if not counts:
         problem = f"{listing.root} is empty, or git ignores everything in it"
-    raise RepositoryError(f"no source files here: {problem}.", "Give a folder with source code.")
+    raise RepositoryError(f"No source files here: {problem}.", "Give a folder with source code.")
 
 
 def checked_root(root: Path) -> Path:

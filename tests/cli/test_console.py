@@ -34,7 +34,7 @@ def failing(error: BaseException) -> int:
         (UsageError("No such kind."), 2, "No such kind."),
         (PermissionError(13, "Permission denied", "a.py"), 1, "a.py: Permission denied."),
         (ValueError("two\nlines"), 1, "unexpected ValueError: two lines."),
-        (KeyboardInterrupt(), 1, "interrupted. What was written is kept"),
+        (KeyboardInterrupt(), 1, "interrupted. What is done is kept"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -130,7 +130,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         "  references      9,876",
         "  vectors         1,608 of codeqa/code-table-1",
         "                  20 of openai/large",
-        "  parsed in part  3 files with broken source",
+        "  parsed in part  3 files with syntax errors",
         "  not UTF-8       2 files, indexed with replacements",
         "  skipped         13",
         "                  12 binary",

@@ -210,7 +210,7 @@ def test_what_cannot_be_chosen_is_said_before_anything_is_sent() -> None:
         ("openai/text-embedding-3-large", "", "OPENAI_API_KEY is not set"),
         ("jina/jina-embeddings-v3", "", "JINA_API_KEY is not set"),
         ("large", "k", "provider/name"),
-        ("openai/own-model", "k", "dimension of openai/own-model is not known"),
+        ("openai/own-model", "k", "dimension of openai/own-model is unknown"),
     ):
         with pytest.raises((EmbeddingError, SettingsError), match=message) as caught:
             chosen_embedding(load_settings(embedding=name, openai_api_key=key))

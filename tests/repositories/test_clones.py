@@ -136,7 +136,7 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert location.remote == (shop, "")
     (row,) = report_repositories(settings)
     assert (row.state, row.files, row.url) == ("ready", 2, shop)
-    assert main(["index", private]) == 0 and "Cloned before" in capsys.readouterr().err
+    assert main(["index", private]) == 0 and "It is cloned already" in capsys.readouterr().err
     assert len(report_repositories(settings)) == 1
 
     server.commit(named(shop), {"new.py": "X = 1\n", "notes.md": None})

@@ -556,7 +556,7 @@ def test_a_state_that_cannot_be_opened_is_said_in_a_sentence(
     elif damage == "read-only":
         # Whoever runs the tests may be allowed everything, so that no mode would stop them.
         monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
+    with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. Check that"):
         state.values.set("k", "v")
 
 

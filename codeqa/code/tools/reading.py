@@ -190,5 +190,5 @@ def line_span(lines: str, count: int) -> tuple[int, int]:
         raise UsageError(f"The lines {lines} go backwards.", f"Ask for {last}-{first}.")
     if not 1 <= first <= max(count, 1):
         there = counted(count, "line")
-        raise NotFoundError(f"The file has no lines {lines}.", f"It has {there}.")
+        raise NotFoundError(f"There are no lines {lines}.", f"The file has {there}.")
     return first, min(last, count, first + MOST_LINES - 1)
