@@ -111,10 +111,9 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
     relatives: list[tuple[Unit, Unit | None, float]] = []
     if places and not alone:
         most = THROUGH_HEIR if is_abstract(unit) else HEIR_OF_CONCRETE
-        for method, owner in overridden(tables, unit)[:MOST_RELATED]:
-            relatives.append((method, owner, THROUGH_BASE))
-        for method in around.overriding[:MOST_RELATED]:
-            relatives.append((method, None, most))
+        methods = overridden(tables, unit)[:MOST_RELATED]
+        relatives += [(method, base, THROUGH_BASE) for method, base in methods]
+        relatives += [(method, None, most) for method in around.overriding[:MOST_RELATED]]
     for method, base, most in relatives:
         others = Surroundings(tables, method, name, places, heirs=False).judged()
         for place, site in others.items():

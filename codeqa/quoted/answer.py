@@ -1,4 +1,4 @@
-"""The answer without a language model in Markdown, each place cited."""
+"""Write the answer without a language model: Markdown that cites each place."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ NOTHING_LOOKED_UP = (
 
 
 def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
-    """Yield the answer line by line; each section is made when it is reached. Without `evidence`
-    nothing was looked up."""
+    """Yield the answer line by line; each section is made when it is reached.
+
+    Without `evidence` the answer is that nothing was looked up.
+    """
     if evidence is None:
         yield from pieces(NOTHING_LOOKED_UP)
         return
@@ -54,9 +56,10 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     elif not (evidence.lead or evidence.findings or evidence.others):
         yield _nothing(evidence)
     else:
-        weak = _weak(evidence) if evidence.weak and not evidence.lead else ""
-        first = joined([weak or evidence.absent, evidence.lead])
-        if first:
+        warning = evidence.absent
+        if evidence.weak and not evidence.lead:
+            warning = _weak(evidence)
+        if first := joined([warning, evidence.lead]):
             yield first
         left = 0
         wholes = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE, 0, 0, 0)
@@ -67,22 +70,27 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
             if finding.below:
                 yield finding.below
         if evidence.others:
-            items = [*(unit_item(hit.unit) for hit in evidence.others), evidence.elsewhere]
-            yield joined(["**Also relevant**:", "\n".join(filter(None, items))])
+            items = [unit_item(hit.unit) for hit in evidence.others]
+            if evidence.elsewhere:
+                items.append(evidence.elsewhere)
+            yield joined(["**Also relevant**:", "\n".join(items)])
         yield COUNTED if evidence.counted else INTRODUCTION
 
 
 def _weak(evidence: QuotedEvidence) -> str:
     """Say that too little was found."""
-    lacks = _listed(evidence.missing)
-    said = "**The evidence is weak.** No definition or section matches enough of the question "
-    said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''} "
-    searched = f" Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
-    return f"{said}The nearest that there is follows.{searched}"
+    text = "**The evidence is weak.** No definition or section matches enough of the question "
+    text += "to answer it. "
+    if evidence.missing:
+        text += f"Nothing that was found holds {_quoted(evidence.missing)}. "
+    text += "The nearest that there is follows."
+    if evidence.coverage:
+        text += f" Searched: {escape(evidence.coverage)}."
+    return text
 
 
 def _nothing(evidence: QuotedEvidence) -> str:
-    words = _listed(evidence.query.words)
+    words = _quoted(evidence.query.words)
     searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
     advice = "Try other words, or the name of a function, class or file."
     if evidence.query.filtered:
@@ -90,7 +98,7 @@ def _nothing(evidence: QuotedEvidence) -> str:
     return joined([f"**Nothing was found{f' for {words}' if words else ''}.**", searched, advice])
 
 
-def _listed(words: Iterable[str]) -> str:
+def _quoted(words: Iterable[str]) -> str:
     return ", ".join(f"“{escape(word)}”" for word in words)
 
 
@@ -117,14 +125,15 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
 def _finding_section(
     finding: Finding, evidence: QuotedEvidence, limit: int, whole: int
 ) -> tuple[str, int]:
-    """What it is and what its comment says in a line, then its code; and how many lines of it."""
+    """Return the unit's title and what its comment says, then its code; and the lines of code."""
     unit, words = finding.hit.unit, evidence.query.words
-    note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
+    heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}"
+    if unit.path in evidence.changed:
+        heading += " · *the file has changed since it was indexed*"
     if unit.kind in TEXT_KINDS:
-        heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}"
         text = text_of(unit, words, limit)
         return joined([heading, text]), text.count("\n")
-    said = sentences_of(unit, words)
-    heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
+    if sentences := sentences_of(unit, words):
+        heading += f": {sentences}"
     code = condensed(unit, words, limit, whole)
     return f"{heading}\n{code}", max(0, code.count("\n") - 1)

@@ -1,12 +1,14 @@
-"""What a question of its own kind asks for, looked up rather than searched: the line at a place, a
-value, the members of a class, what a file holds, the frames of a traceback, tests, where the edges
-lead."""
+"""Look up what a question of a special kind asks for, without a search.
+
+That is the line at a place, a value, the members of a class, what a file holds, the frames of a
+traceback, tests, or where the edges lead.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -56,9 +58,9 @@ NEAR_BEST = 0.65
 FRAME_CHARACTERS = 160
 
 LEAST_WORTH, TYPED, LATER = 0.3, 0.5, 0.02
-"""A line that gives a value is told from so much on: the part of its name that the question has,
-times the part of the question that the line and its definition have. What is no literal counts
-half, and each place in the list of hits a little less."""
+"""A line that gives a value is quoted if it is worth more than LEAST_WORTH: the part of its name
+that the question has, times the part of the question that the line and its definition have. A value
+that is no literal counts half, and each place in the list of hits a little less."""
 
 _VALUE_ASKED = re.compile(
     r"(?i)\b(?:defaults?|values?|constants?|limits?|timeouts?|sizes?|how (?:many|long|much|big))\b"
@@ -83,8 +85,10 @@ _OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the
 
 
 def of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
-    """What of a file, or which versions, is asked for, and the definitions of the file; '' and none
-    for other questions."""
+    """Answer which versions are required, what a file holds or which members a class has.
+
+    Return the text, with the definitions of the file; '' and none for other questions.
+    """
     if asks("versions", query.text):
         return versions_of(tables, query.words), ()
     if asks("file", query.text) and len(query.files) == 1:
@@ -94,36 +98,41 @@ def of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
             path = "" if about else one_file(tables, query.files[0])
             return outline_of(tables, path) if path else "", tables.in_file(path)
     if asks("members", query.text):
-        owners = [*query.names, *(one[1] or one[2] for one in _OWNER.finditer(query.text))]
-        named = tables.named(list(map(name_key, owners)), SAME_NAME)
+        names = list(query.names)
+        names += [match[1] or match[2] for match in _OWNER.finditer(query.text)]
+        units = tables.named(list(map(name_key, names)), SAME_NAME)
         # Of several the one in a file that is named, then in source.
-        named.sort(key=lambda one: (not one.path.endswith(query.files), one.role != "source"))
-        for unit in named:
-            if unit.kind in CLASS_KINDS and (told := members_of(unit)):
-                return told, ()
+        units.sort(key=lambda one: (not one.path.endswith(query.files), one.role != "source"))
+        for unit in units:
+            text = members_of(unit) if unit.kind in CLASS_KINDS else ""
+            if text:
+                return text, ()
     return "", ()
 
 
-def place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Unit]]:
-    """Return the line or lines that are asked for, and the definition around a line."""
-    path, line = asked["path"] or asked["file"], int(asked["line"] or asked["of"])
-    last = int(asked["last"] or asked["until"] or line)
+def place_named(tables: Tables, match: re.Match[str]) -> tuple[str, Sequence[Unit]]:
+    """Return the line or lines that a question names, and the definition around a line."""
+    path, line = match["path"] or match["file"], int(match["line"] or match["of"])
+    last = int(match["last"] or match["until"] or line)
+    units: list[Unit] = []
     with suppress(CodeQAError):
         units = tables.in_file(one_file(tables, path))
-        if inner := smallest_around(units, line):
-            around = [one for one in units if one.start_line <= line <= one.end_line]
-            outer = max(around, key=lambda one: min(one.end_line, last) - one.start_line)
-            shown_unit = inner if last == line else outer
-            lines, start = shown_unit.source_code.split("\n"), shown_unit.start_line
-            code = "\n".join(lines[line - start : last - start + 1])
-            place = cite(inner.path, line, min(last, start + len(lines) - 1))
-            of = f"in {code_span(inner.qualified_name)}" if inner.is_method else ""
-            if last > line:
-                shown = code_block(textwrap.dedent(code), inner.language, place.strip("[]"))
-                return joined([f"{place} {of}", shown]), ()
-            shown = f"**{code_span(code.strip()[:LINE_CHARACTERS])}** " if code.strip() else ""
-            return f"{shown}{place} {of}", [_around(inner, line)]
-    return "", ()
+    inner = smallest_around(units, line)
+    if inner is None:
+        return "", ()
+    around = [one for one in units if one.start_line <= line <= one.end_line]
+    outer = max(around, key=lambda one: min(one.end_line, last) - one.start_line)
+    source = inner if last == line else outer
+    lines, start = source.source_code.split("\n"), source.start_line
+    code = "\n".join(lines[line - start : last - start + 1])
+    place = cite(inner.path, line, min(last, start + len(lines) - 1))
+    title = f"{place} in {code_span(inner.qualified_name)}" if inner.is_method else f"{place} "
+    if last > line:
+        block = code_block(textwrap.dedent(code), inner.language, place.strip("[]"))
+        return joined([title, block]), ()
+    if code.strip():
+        title = f"**{code_span(code.strip()[:LINE_CHARACTERS])}** {title}"
+    return title, [_around(inner, line)]
 
 
 def _around(unit: Unit, line: int) -> Unit:
@@ -138,120 +147,129 @@ def _around(unit: Unit, line: int) -> Unit:
 
 def members_of(unit: Unit) -> str:
     """List what a class or an enumeration declares, a line each."""
-    doc = doc_lines(unit)
-    lines = unit.source_code.split("\n")
-    code = [
-        (n, line)
-        for n, line in enumerate(lines, unit.start_line)
-        if _DECLARES.match(line) and not (COMMENT_LINE.match(line) or is_doc(line, doc))
-    ]
-    least = min((_depth(line) for _, line in code), default=0)
-    inner = [_depth(line) for _, line in code if _depth(line) > least]
-    declared = [(n, line.strip()) for n, line in code if inner and _depth(line) == min(inner)]
+    doc, by_depth = doc_lines(unit), dict[int, list[tuple[int, str]]]()
+    for n, line in enumerate(unit.source_code.split("\n"), unit.start_line):
+        if _DECLARES.match(line) and not (COMMENT_LINE.match(line) or is_doc(line, doc)):
+            depth = len(line) - len(line.lstrip())
+            by_depth.setdefault(depth, []).append((n, line.strip()))
+    if len(by_depth) < 2:
+        return ""
+    members = by_depth[sorted(by_depth)[1]]
     if unit.kind == "enum":
-        declared = [(n, line) for n, line in declared if _VARIANT.match(line)]
-    items = [
-        f"- {code_span(line.rstrip(' {,;(')[:LINE_CHARACTERS])} {cite(unit.path, n, n)}"
-        for n, line in declared
-    ]
+        members = [(n, line) for n, line in members if _VARIANT.match(line)]
+    items: list[str] = []
+    for n, line in members:
+        code = code_span(line.rstrip(" {,;(")[:LINE_CHARACTERS])
+        items.append(f"- {code} {cite(unit.path, n, n)}")
     title = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)} declares {len(items):,}:"
-    return bullet_list(title, items[:MEMBERS], len(items[MEMBERS:])) if items else ""
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    return bullet_list(title, items[:MEMBERS], len(items[MEMBERS:]))
 
 
 def value_line(query: Query, hits: Iterable[Hit]) -> str:
-    """The line that gives what a question about a value names its value, or that says what a member
-    of a definition is; '' for none."""
+    """Quote the line that gives a value to what the question names; '' for none.
+
+    That answers a question about a value, or about a member of a definition.
+    """
     units = [hit.unit for hit in hits if not is_test(hit.unit)]
     members = set(query.names).difference(unit.name for unit in units)
     if not (_VALUE_ASKED.search(query.text) or (members and asks("meaning", query.text))):
         return ""
-    asked = name_parts(word for word in query.words if not word.startswith("value"))
-    best, told = LEAST_WORTH, ""
+    terms = name_parts(word for word in query.words if not word.startswith("value"))
+    if not terms:
+        return ""
+    best, text = LEAST_WORTH, ""
     for place, unit in enumerate(units):
         own = name_parts(words(f"{unit.path} {unit.qualified_name}"))
-        doc = doc_lines(unit)
-        for n, line in enumerate(unit.source_code.split("\n")):
-            if COMMENT_LINE.match(line) or is_doc(line, doc):
+        for n, line, match in _values_in(unit):
+            name = {stem(part) for part in split_identifier(match["key"])}
+            if not name:
                 continue
-            for given in _GIVES.finditer(line):
-                if line.count('"', 0, given.start()) % 2:
-                    continue  # in a text
-                key = {stem(part) for part in split_identifier(given["key"])}
-                held = (key | own | name_parts(words(line))) & asked
-                worth = len(key & asked) / len(key) * len(held) / len(asked) if key and asked else 0
-                worth *= (1 if _LITERAL.match(line, given.end()) else TYPED) - place * LATER
-                if worth > best:
-                    best, at = worth, unit.start_line + n
-                    said = _said_above(unit, n) if members else ""
-                    told = f"**{code_span(line.strip()[:LINE_CHARACTERS])}** "
-                    told += f"{cite(unit.path, at, at)}{said and f': {said}'}"
-    return told
+            present = (name | own | name_parts(words(line))) & terms
+            worth = len(name & terms) / len(name) * len(present) / len(terms)
+            worth *= (1 if _LITERAL.match(line, match.end()) else TYPED) - place * LATER
+            if worth > best:
+                best, number = worth, unit.start_line + n
+                text = f"**{code_span(line.strip()[:LINE_CHARACTERS])}** "
+                text += cite(unit.path, number, number)
+                if members and (comment := _comment_above(unit, n)):
+                    text += f": {comment}"
+    return text
 
 
-def _said_above(unit: Unit, number: int) -> str:
+def _values_in(unit: Unit) -> Iterator[tuple[int, str, re.Match[str]]]:
+    """Yield index, text and match of the lines of code that give a value."""
+    doc = doc_lines(unit)
+    for n, line in enumerate(unit.source_code.split("\n")):
+        if COMMENT_LINE.match(line) or is_doc(line, doc):
+            continue
+        for match in _GIVES.finditer(line):
+            if line.count('"', 0, match.start()) % 2 == 0:  # not in a text
+                yield n, line, match
+
+
+def _comment_above(unit: Unit, number: int) -> str:
     """Return the comment above a line of the unit, in a line."""
-    lines, said = unit.source_code.split("\n")[:number], list[str]()
+    lines, comment = unit.source_code.split("\n")[:number], list[str]()
     while lines and COMMENT_LINE.match(lines[-1]):
-        said.insert(0, COMMENT_MARKS.sub("", lines.pop()).rstrip("*/ "))
-    return inline(" ".join(" ".join(said).split()))
+        comment.insert(0, COMMENT_MARKS.sub("", lines.pop()).rstrip("*/ "))
+    return inline(" ".join(" ".join(comment).split()))
 
 
 def traceback_section(tables: Tables, result: SearchResult) -> str:
+    """List the frames of a traceback that lie in this repository; '' without a traceback."""
     raised = result.query.traceback
     if raised is None:
         return ""
-    found = frames_here(tables, raised.frames)
+    frames = frames_here(tables, raised.frames)
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
-    if not found:
+    if not frames:
         return f"{error}None of its frames lies in this repository."
-    of = f"{len(found):,} of its {counted(len(raised.frames), 'frame')}"
-    said = f"{error}In this repository, the innermost first, {of}:"
-    return bullet_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
+    number = f"{len(frames):,} of its {counted(len(raised.frames), 'frame')}"
+    title = f"{error}In this repository, the innermost first, {number}:"
+    items = [_frame(unit, line, n < FRAMES) for n, (unit, line) in enumerate(frames)]
+    return bullet_list(title, items)
 
 
-def _frame(unit: Unit, line: int, shown: bool) -> str:
-    lines = unit.source_code.split("\n")
-    at = line - unit.start_line
-    code = textwrap.shorten(lines[at], FRAME_CHARACTERS, placeholder=" …")
-    told = f" in {code_span(unit.qualified_name)}: {code_span(code)}"
-    near = lines[max(0, at - AROUND) : at + AROUND + 1]
-    if shown and max(map(len, near)) <= FRAME_CHARACTERS:
-        told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
-    return f"- {cite(unit.path, line, line)}{told}"
+def _frame(unit: Unit, line: int, with_code: bool) -> str:
+    lines, index = unit.source_code.split("\n"), line - unit.start_line
+    code = textwrap.shorten(lines[index], FRAME_CHARACTERS, placeholder=" …")
+    item = f"- {cite(unit.path, line, line)} in {code_span(unit.qualified_name)}: {code_span(code)}"
+    near = lines[max(0, index - AROUND) : index + AROUND + 1]
+    if with_code and max(map(len, near)) <= FRAME_CHARACTERS:
+        block = textwrap.dedent("\n".join(near))
+        item += f"\n\n{code_block(block, unit.language)}\n"
+    return item
 
 
 def tests_section(tables: Tables, result: SearchResult) -> str:
+    """List the tests that use what is asked about or hold its words; '' for other questions."""
     subject = question_pattern("testing").sub(" ", result.query.text)
     if not asks("tests", result.query.text) or not says_something(subject):
         return ""
     about = with_words(result.query, subject)
-    told: dict[str, str] = {}
+    uses: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
             for one in tests_of(tables, hit.unit):
-                told[one.caller.id] = f": uses {code_span(one.called.qualified_name)}"
+                uses[one.caller.id] = f": uses {code_span(one.called.qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
-    found: dict[str, tuple[Unit, str]] = {}
-    for unit in tables.by_ids([*told, *near]):
+    tests: dict[str, tuple[Unit, str]] = {}
+    for unit in tables.by_ids([*uses, *near]):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
-            around = (one for one in tables.in_file(unit.path) if one.is_method)
-            outer = next((one for one in around if one.end_line >= unit.end_line), unit)
-            found.setdefault(outer.place, (outer, told.get(unit.id, "")))
-    if not found:
+            methods = [one for one in tables.in_file(unit.path) if one.is_method]
+            outer = next((one for one in methods if one.end_line >= unit.end_line), unit)
+            tests.setdefault(outer.place, (outer, uses.get(unit.id, "")))
+    if not tests:
         return "**No test was found** that uses this or holds its words."
-    files = list(dict.fromkeys(unit.path for unit, _ in found.values()))
-    shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
-    items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in shown]
-    of = f"{len(items)} of " if len(found) > len(items) else ""
-    number = f"**{of}{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
-    said = f"{number}, found by what they use and by their words:"
-    return bullet_list(said, items, len(found) - len(items))
+    files = list(dict.fromkeys(unit.path for unit, _ in tests.values()))
+    listed = sorted(list(tests.values())[:TESTS], key=lambda pair: files.index(pair[0].path))
+    items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in listed]
+    part = f"{len(items)} of " if len(tests) > len(items) else ""
+    number = f"**{part}{counted(len(tests), 'test')}** in {counted(len(files), 'file')}"
+    title = f"{number}, found by what they use and by their words:"
+    return bullet_list(title, items, len(tests) - len(items))
 
 
 def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
@@ -261,7 +279,7 @@ def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
 
 
 def walk_section(walk: Walk) -> str:
-    """List what `walk` found, a line each with the call that leads there."""
+    """List where `walk` leads, a line each with the last call of the way."""
     about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
     for relation in walk.relations:
         about = _OF[relation].format(about)

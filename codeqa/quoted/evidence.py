@@ -1,5 +1,8 @@
-"""What an answer without a language model is made from: the best definitions of a search, or what
-a question of its own kind asks for, and what is missing."""
+"""Gather what an answer without a language model is made from.
+
+That is the best definitions of a search, or what a question of a special kind asks for, and the
+words that are missing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from codeqa.code.descriptions import cite_unit, overview_of
 from codeqa.quoted.beside import callers_line, followed, use_lines, values_named
 from codeqa.quoted.direct import (
     of_kind,
-    place_asked,
+    place_named,
     tests_section,
     traceback_section,
     value_line,
@@ -33,12 +36,12 @@ CONSIDERED, FURTHER = 20, 4
 SHOWN = 3
 
 HOLDING, LOOKED = 2, 20
-"""Places named that hold a word which nothing shown holds, of as many looked at: the best two may
-hold its parts alone."""
+"""Places named that hold a word which no hit holds, and hits that are read for them: the best two
+may hold only its parts."""
 
 WEAK_COVERAGE, MOST_WEIGHED = 0.4, 10
-"""When no hit holds at least this part of the question's words, of so many at most, the evidence is
-weak."""
+"""The evidence is weak when no hit holds this part of the question's words, of which at most so
+many count."""
 
 
 @dataclass(frozen=True)
@@ -47,71 +50,80 @@ class Finding:
 
     hit: Hit
     look_up: Callable[[], str] = str
-    """Gives what is told below its code."""
+    """Returns the text of `below`."""
 
     @cached_property
     def below(self) -> str:
-        """What is told below its code: constants that it names, and where it is used. Looked up
-        when the answer comes to it, which takes longer than all before."""
+        """The text below its code: constants that it names, and where it is used.
+
+        It is looked up when the answer comes to it, for it takes longer than all before.
+        """
         return self.look_up()
 
 
 @dataclass(frozen=True, slots=True)
 class QuotedEvidence:
-    """All that a generator may draw on; what is told is Markdown that cites its places."""
+    """All that an answer without a model may say; texts are Markdown that cites its places."""
 
     query: Query
     lead: str = ""
-    """What stands before all else: the answer to a question of its own kind, or where the edges
+    """The text before all else: the answer to a question of a special kind, or where the edges
     lead that the question asks for."""
     counted: bool = False
-    """`lead` is all that there is of what was asked for, counted in the index or in git."""
+    """`lead` is complete, counted in the index or in git."""
     whole: bool = False
-    """And it is the whole answer: no model is needed."""
+    """`lead` is the whole answer: no model is needed."""
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
-    """What is named, best first."""
+    """Hits that are only named, best first."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
     absent: str = ""
-    """What is said of those that are nowhere."""
+    """A sentence for each of these that nothing in the index holds."""
     elsewhere: str = ""
     """Where the others stand, items of a list."""
     weak: bool = False
     cached: tuple[Chunk, ...] = ()
-    """Context of an earlier question; nothing was searched when this is what there is."""
+    """Context of an earlier question; then nothing was searched."""
     chosen: bool = False
-    """`cached` is what the user chose of what was found, in that order."""
+    """`cached` is what the user chose of the context, in that order."""
     whole_code: bool = False
-    """All code of what is shown, not the lines that matter."""
+    """Show all code of the findings, not only the lines that matter."""
     coverage: str = ""
+    """How much of the repository was searched."""
     changed: frozenset[str] = frozenset()
+    """Paths of files that have changed since they were indexed."""
 
     @property
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
-        hits = [*(one.hit for one in self.findings), *self.others]
-        told = [self.lead, self.elsewhere, *(one.below for one in self.findings)]
-        chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
-        return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
+        texts, citations = [self.lead, self.elsewhere], list[str]()
+        for finding in self.findings:
+            texts.append(finding.below)
+            citations.append(cite_unit(finding.hit.unit))
+        citations += [cite_unit(hit.unit) for hit in self.others]
+        citations += [cite(one.path, one.start_line, one.end_line) for one in self.cached]
+        return joined(texts + citations)
 
 
 @dataclass(frozen=True, slots=True)
 class _LookedUp:
-    """What a question of its own kind asks for."""
+    """The answer to a question of a special kind."""
 
     lead: str
     units: Sequence[Unit] = ()
-    """The definitions to show below it, in place of those that were found."""
+    """The definitions to show below it, in place of the hits."""
     further: int = 0
-    """Places named below."""
+    """Hits to name below."""
 
 
 def gather_evidence(
     tables: Tables, result: SearchResult, walk: Walk | None = None
 ) -> QuotedEvidence:
-    """Choose from `result` what is shown, and look up what is told beside it; what a question of
-    its own kind asks for, or `walk` led to, stands in front."""
+    """Choose from `result` what is shown, and look up what stands beside it.
+
+    The answer to a question of a special kind, or where `walk` leads, comes first.
+    """
     result = result.head(CONSIDERED)
     query, hits = result.query, _hits(tables, result)
     looked_up = None if walk and walk.ends else _looked_up(tables, result, hits)
@@ -119,40 +131,35 @@ def gather_evidence(
     main = _main([Hit(unit, 1.0) for unit in looked_up.units] if looked_up else hits, query)
     main[1:1] = followed(tables, main, query)
 
-    # How much of the question was found.
-    held = [held_words(hit.unit, query.words) for hit in result.units]
-    best = max((len(one) for one in held[:SHOWN]), default=0)
-    enough = best >= WEAK_COVERAGE * min(len(query.words), MOST_WEIGHED)
+    enough, missing = _coverage(result)
     names = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))
-    weak = not (walk or names or (result.units and enough))
-    text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
-    lacking = set(query.words).difference(word_list("asking"), *held)
-    missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
-
+    weak = not (walk or names or enough)
     further = FURTHER
     if looked_up:
         further = 0 if weak and not looked_up.units else looked_up.further
-    places = hits if len(hits) == len(result.units) else result.units
-    others = [hit for hit in places if not (repeats(hit.unit, main) or _cites(lead, hit.unit))][
-        :further
-    ]
+    candidates = hits if len(hits) == len(result.units) else result.units
+    others = [o for o in candidates if not (repeats(o.unit, main) or _cites(lead, o.unit))]
     if not lead and query.words:
         lead = value_line(query, hits)
     absent, elsewhere = ("", "") if lead or walk else _absent(tables, query, missing)
+    findings = [Finding(hit, partial(_below, tables, hit.unit, hit is main[0])) for hit in main]
     return QuotedEvidence(
-        query=query,
-        lead=lead,
-        findings=tuple(
-            Finding(hit, partial(_below, tables, hit.unit, first=hit is main[0])) for hit in main
-        ),
-        others=tuple(others),
-        missing=missing,
-        absent=absent,
-        elsewhere=elsewhere,
-        weak=weak,
-        coverage=result.coverage,
+        query, lead, findings=tuple(findings), others=tuple(others[:further]), missing=missing,
+        absent=absent, elsewhere=elsewhere, weak=weak, coverage=result.coverage,
         changed=frozenset(result.changed),
-    )
+    )  # fmt: skip
+
+
+def _coverage(result: SearchResult) -> tuple[bool, tuple[str, ...]]:
+    """Return whether the first hits hold enough of the question's words, and those none holds."""
+    words = result.query.words
+    present = [held_words(hit.unit, words) for hit in result.units]
+    best = max(map(len, present[:SHOWN]), default=0)
+    enough = best >= WEAK_COVERAGE * min(len(words), MOST_WEIGHED)
+    text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
+    lacking = set(words).difference(word_list("asking"), *present)
+    missing = tuple(word for word in words if word in lacking and stem(word) not in text)
+    return bool(present) and enough, missing
 
 
 def _hits(tables: Tables, result: SearchResult) -> tuple[Hit, ...]:
@@ -169,11 +176,11 @@ def _hits(tables: Tables, result: SearchResult) -> tuple[Hit, ...]:
 
 
 def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _LookedUp | None:
-    """Return what a question of its own kind asks for, None for any other."""
+    """Return the answer to a question of a special kind, None for any other."""
     query = result.query
     place = None if query.traceback else asks("place", query.text)
     if place:
-        lead, units = place_asked(tables, place)
+        lead, units = place_named(tables, place)
         return _LookedUp(lead, units) if lead else None
     if lead := traceback_section(tables, result) or tests_section(tables, result):
         return _LookedUp(lead, further=SHOWN)
@@ -185,35 +192,36 @@ def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _Lo
     return _LookedUp(lead, units, 0 if units else FURTHER) if lead else None
 
 
-def _below(tables: Tables, unit: Unit, *, first: bool) -> str:
-    """Say what stands below the code of a unit."""
+def _below(tables: Tables, unit: Unit, is_first: bool) -> str:
+    """Return the text below the code of a unit."""
     if unit.kind in TEXT_KINDS:
         return ""
-    told = [values_named(tables, unit)]
-    if first:
-        told.append((callers_line if unit.is_method else use_lines)(tables, unit))
-    return joined(told)
+    texts = [values_named(tables, unit)]
+    if is_first:
+        texts.append((callers_line if unit.is_method else use_lines)(tables, unit))
+    return joined(texts)
 
 
 def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """The best of each side of a difference, then the first hits, none inside another that is
-    shown. Tests only where there is nothing else."""
+    """Return the best hit for each side of a difference, then the first hits.
+
+    None lies inside another one. Tests come only if there is nothing else.
+    """
     main = list({hit.unit.id: hit for hit in _sides(hits, query)}.values())
     source = list(hits)
     if "test" not in query.roles:
-        in_tests = line_pattern("in_tests")
-        source = [
-            h
-            for h in hits
-            if h.unit.role != "test"
-            and not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
-        ] or source
+        source = [hit for hit in hits if not _is_of_tests(hit.unit)] or source
     source.sort(key=lambda hit: hit.unit.kind == "config" and "config" not in query.words)
     for hit in source:
         says = hit is hits[0] or not _only_imports(hit.unit)
         if len(main) < SHOWN and says and not repeats(hit.unit, main):
             main.append(hit)
     return main
+
+
+def _is_of_tests(unit: Unit) -> bool:
+    text = f"{unit.path}/{unit.qualified_name}"
+    return unit.role == "test" or line_pattern("in_tests").search(text) is not None
 
 
 def _only_imports(unit: Unit) -> bool:
@@ -223,34 +231,41 @@ def _only_imports(unit: Unit) -> bool:
 
 
 def _sides(hits: Sequence[Hit], query: Query) -> Iterator[Hit]:
-    """Return the hit that is called most like each side of "the difference between A and B" or,
-    with names of code, of "A or B"."""
-    found = asks("sides", query.text)
-    either = query.names if len(query.names) == 2 and " or " in query.text else ()
-    sides = [set(search_tokens(side)) for side in (found.groups() if found else either) if side]
-    named = [(set(search_tokens(hit.unit.qualified_name)), hit) for hit in hits]
+    """Yield the hit whose name is most like each side of "the difference between A and B".
+
+    With names of code "A or B" counts too.
+    """
+    texts: Sequence[str | None] = ()
+    if match := asks("sides", query.text):
+        texts = match.groups()
+    elif len(query.names) == 2 and " or " in query.text:
+        texts = query.names
+    sides = [set(search_tokens(text)) for text in texts if text]
+    names = [set(search_tokens(hit.unit.qualified_name)) for hit in hits]
     for side, other in zip(sides, reversed(sides), strict=True):
-        worth = [len(own & side - other) - len(own & other - side) for own, _ in named]
+        worth = [len(name & side - other) - len(name & other - side) for name in names]
         if max(worth, default=0) > 0:
-            yield named[worth.index(max(worth))][1]
+            yield hits[worth.index(max(worth))]
 
 
 def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, str]:
-    """What is said of words that are nowhere, and where those stand that only other code holds: who
-    asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in small
-    letters are mostly "come" and "decide", unless they are half of the question."""
-    written = {word.lower(): word for word in words(query.text)[1:]}
-    half = 2 * len(missing) >= len(query.words) and bool(
-        QUESTION_WORDS & {word.lower() for word in words(query.text)}
-    )
+    """Say which of the words `missing` are nowhere, and where the others stand.
+
+    The user who asks "how does it use Redis?" must learn that nothing shown is about it. Words in
+    small letters are mostly "come" and "decide", unless they are half of the question.
+    """
+    spelling = {word.lower(): word for word in words(query.text)[1:]}
+    is_question = not QUESTION_WORDS.isdisjoint(map(str.lower, words(query.text)))
+    half = is_question and 2 * len(missing) >= len(query.words)
     nowhere, elsewhere = list[str](), list[str]()
     for word in missing:
-        name = written.get(word, word)
+        name = spelling.get(word, word)
         if name == word and not half:
             continue
         tokens = " ".join((*search_tokens(word), *variants(word)))
-        found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
-        units = [unit for hits in found for unit, _ in hits if held_words(unit, (word,))]
+        units: list[Unit] = []
+        for hits in tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES]):
+            units += [unit for unit, _ in hits if held_words(unit, (word,))]
         if units:
             places = ", ".join(map(cite_unit, units[:HOLDING]))
             elsewhere.append(f"- “{escape(name)}” stands in {places}")
@@ -259,7 +274,7 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
     return " ".join(nowhere), "\n".join(elsewhere)
 
 
-def _cites(told: str, unit: Unit) -> bool:
-    """Tell whether `told` cites a place that begins in `unit`."""
-    starts = [int(start) for path, start, _ in CITATION.findall(told) if path == unit.path]
+def _cites(text: str, unit: Unit) -> bool:
+    """Tell whether `text` cites a place that begins in `unit`."""
+    starts = [int(start) for path, start, _ in CITATION.findall(text) if path == unit.path]
     return any(unit.start_line <= start <= unit.end_line for start in starts)
