@@ -222,7 +222,10 @@ class SqliteDatabase(Database):
                     connection = idle.pop()
                 if connection is None:
                     connection = sqlite3.connect(
-                        self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                        self.path,
+                        timeout=BUSY_SECONDS,
+                        isolation_level=None,
+                        check_same_thread=False,
                     )
                     connection.execute("PRAGMA journal_mode=WAL")
                     connection.execute("PRAGMA synchronous=NORMAL")
