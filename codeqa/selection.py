@@ -1,10 +1,9 @@
-"""What of a search a language model is shown, for a budget: units, best first, and what the user
-pinned; `whole_files` takes what is sent whole.
+"""Select the code that a language model is sent, for a budget: what the user pinned, then hits.
 
-A budget is filled with the ranked list and with what the best hits call; what calls them is told by
-name and line (`chat.reader`). *normal* and *deep*, whose model looks at what it needs beside, have
-12,000 characters; *fast*, which may not, has more, and begins with the best three methods and three
-classes, as questions about code were first answered with.
+A budget is filled with the ranked hits and the definitions that the best of them call; callers are
+listed by name and line (`chat.reader`), and `whole_files` chooses whole files. At *normal* and
+*deep*, where the model may look further, it has 12,000 characters; at *fast*, where it may not, it
+has more, and begins with the best three methods and three classes, as the first version did.
 """
 
 from __future__ import annotations
@@ -32,41 +31,41 @@ from codeqa.types import CLASS_KINDS, Chunk, Effort, Hit, Unit, encloses
 from codeqa.whole_files import HARD_BYTES, select_whole
 
 BUDGET_TOKENS = 3_500
-"""Of the block at *normal* and *deep*; *fast* counts characters. It is sent again with each round
-of looks, and answers from 12,000 characters were judged no worse than those from 33,000."""
+"""Tokens of the block at *normal* and *deep*; *fast* counts characters. It is sent again with each
+round of looks, and answers from 12,000 characters were judged no worse than those from 33,000."""
 BUDGET_CHARACTERS_PER_TOKEN = 3.5
-"""Of code, at most tokenizers: published counts give 3.3 to 3.6 for GPT, 2.2 to 3 for others. A
-budget is no limit: what the model takes at most is kept to by WINDOW_SHARE."""
+"""Characters of code per token: published counts give 3.3 to 3.6 for GPT, 2.2 to 3 for others. An
+estimate will do for a budget: WINDOW_SHARE keeps within what the model takes at most."""
 WINDOW_SHARE = 0.5
 """Part of a model's window that the block may take: instruction, history and answer need room,
 and tokens are estimated."""
 SMALLEST_CHARACTERS = 2_000
-"""Block for a model whose window is too small for anything: one function and a little more."""
+"""Characters for a model whose window is too small for anything: one function and a little more."""
 
 FILE_WEIGHT = 1.0
-"""A unit counts by its own score and by its file's, alike: of a file that answers the question
-more than one unit is wanted (+.03 of the questions' main targets on development and tune)."""
+"""Weight of the score of a unit's file; its own score has 1: of a file that answers the question
+more than one unit is useful (+.03 of the questions' main targets on development and tune)."""
 CLASS_SHARE = 0.9
-"""A class or text against a method of the same score: it costs more lines an answer."""
+"""Value of a class or text against a method of the same score: it takes more lines."""
 CALLED_SHARE = 0.7
-"""What one of the best hits calls, against that hit: how a request is dispatched is told by what
-`wsgi_app` calls, whatever words the question has. Costs nothing measurable at .7, .01 at .9."""
+"""Value of a callee against the hit that calls it: what `wsgi_app` calls shows how a request is
+dispatched, whatever words the question has. Costs nothing measurable at .7, .01 at .9."""
 CALLING = 3
-"""Best methods whose callees come into question."""
+"""Best methods whose callees are candidates."""
 CALLED = 12
-"""Callees of each that do."""
+"""Most callees of each."""
 LARGEST_SHARE = 0.35
 """Part of the budget that one unit may take while others wait."""
-BESIDE_AFTER = 6
-"""Chunks of an earlier question stand behind so many units: what is asked about comes first."""
-EARLIER_KEPT = 5
-"""Chunks of an earlier question of the same matter that stand there."""
+EARLIER_AFTER = 6
+"""Chunks of an earlier question come after so many units: this question comes first."""
+EARLIER_CHUNKS = 5
+"""Most chunks of an earlier question on the same subject."""
 UNITS_RANKED = 80
-"""Units of a search that come into question: more than any budget but the deepest holds."""
+"""Units of a search that are candidates: more than any budget but the deepest holds."""
 
 _ABOUT_IMPORTS = re.compile(r"\b(?:import|includ|requir|depend)")
 _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
-"""A line of a file's head that sets something, beside its imports."""
+"""Matches a line of a file's head that sets a value, unlike an import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +77,11 @@ class Budget:
 
 
 def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
-    """The budget for `effort` and a model that takes `window` tokens (0: unknown, taken for
-    enough). CODEQA_CONTEXT_TOKENS goes before the effort's own size, the window before both, and
-    the limit of whole files guards all."""
+    """Return the budget for `effort` and a model that takes `window` tokens (0: unknown).
+
+    CODEQA_CONTEXT_TOKENS replaces the effort's own size; the window and the limit of whole files
+    cap both.
+    """
     characters = settings.context_characters
     if effort != "fast":
         tokens = settings.context_tokens or BUDGET_TOKENS
@@ -89,9 +90,9 @@ def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
 
 
 def largest_block(window: int) -> int:
-    """Characters of the largest block for a model that takes `window` tokens; 0 is unknown."""
-    fitting = int(window * WINDOW_SHARE * BUDGET_CHARACTERS_PER_TOKEN)
-    return max(SMALLEST_CHARACTERS, fitting) if window else sys.maxsize
+    """Return the most characters of a block for a model that takes `window` tokens (0: unknown)."""
+    characters = int(window * WINDOW_SHARE * BUDGET_CHARACTERS_PER_TOKEN)
+    return max(SMALLEST_CHARACTERS, characters) if window else sys.maxsize
 
 
 def build_context(
@@ -105,15 +106,15 @@ def build_context(
     pinned: Sequence[Chunk] = (),
     excluded: Collection[str] = (),
 ) -> ContextBlock:
-    """The context block of `result` within `budget`: what the question points at, which shares
-    the room so that all of it is there, at *fast* the best methods and classes of each table, then
-    units by rank and what the best of them call. Named files and, but at *fast*, a small
-    repository are sent whole.
+    """Return the context block of `result` within `budget`.
 
-    `most` is how many methods and classes *fast* takes in all, where nobody asked for code.
-    `earlier` is what an earlier question of the same matter found: its best stand behind the best
-    of this one. `pinned` come before all else, which must not hold the places `excluded`
-    (`Chunk.place`).
+    It holds `pinned` chunks, what the question points at, which shares the room so that all of it
+    is there, at *fast* the best methods and classes of each table, then units by rank and their
+    callees. Named files and, except at *fast*, a small repository are sent whole.
+
+    `most` is how many methods and classes *fast* takes in all, where the user did not ask for code.
+    `earlier` are chunks of an earlier question on the same subject: its best come after the best of
+    this one. Except for `pinned`, no chunk has a place in `excluded` (`Chunk.place`).
     """
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
@@ -124,43 +125,49 @@ def build_context(
         best += _three_and_three(result, settings, most)
     if most is None or not fast:
         best += _ranked(tables, result)
-    mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
-    shown = dict(mentioned)
+    by_unit = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
+    mentioned = len(by_unit)
     for chunk in best:
-        shown.setdefault(chunk.unit_id, chunk)
-    chunks = [*shown.values()]
-    at = max(BESIDE_AFTER, len(mentioned))
-    beside = [replace(chunk, why="found for an earlier question") for chunk in earlier]
-    chunks = [*chunks[:at], *beside[:EARLIER_KEPT], *chunks[at:]]
+        by_unit.setdefault(chunk.unit_id, chunk)
+    chunks = list(by_unit.values())
+    at = max(EARLIER_AFTER, mentioned)
+    chunks[at:at] = [
+        replace(chunk, why="found for an earlier question") for chunk in earlier[:EARLIER_CHUNKS]
+    ]
     whole = [file for file in whole if file.place not in excluded]
     paths = {file.path for file in whole}
-    chunks = [*pinned, *(chunk for chunk in chunks if chunk.place not in excluded)]
+    chunks = list(pinned) + [chunk for chunk in chunks if chunk.place not in excluded]
     chunks = [chunk for chunk in chunks if chunk.path not in paths]
-    first = len(mentioned) + len(pinned)
     packed = pack(
         chunks,
         budget.characters - len(format_block(whole)),
-        share=min(LARGEST_SHARE, 1 / max(1, first)),
-        words=[form_pattern(word) for word in result.query.words],
+        share=min(LARGEST_SHARE, 1 / max(1, mentioned + len(pinned))),
+        words=list(map(form_pattern, result.query.words)),
     )
-    return ContextBlock((*whole, *packed.chunks), packed.dropped, note)
+    return ContextBlock(tuple(whole) + packed.chunks, packed.dropped, note)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:
-    """The best methods and classes, and of those classes the members that the search likes best:
-    where whole classes were sent once, the room holds their heads and what matters of them."""
-    classes = [hit.unit for hit in result.classes[: settings.top_classes]]
-    best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
-    best = sorted(best, key=lambda hit: -hit.score)[:most]
-    chosen = {hit.unit.id for hit in best}
-    classes = [unit for unit in classes if unit.id in chosen]
-    members = [h for h in result.units if any(_is_member(h.unit, around) for around in classes)]
-    hits = {hit.unit.id: hit for hit in (*best, *members)}.values()
-    return [chunk for hit in hits if (chunk := _shown(result, hit)) is not None]
+    """Return the best methods and classes, and the best hits among the members of those classes.
+
+    The first version sent whole classes; now the room holds their heads and what matters of them.
+    """
+    hits = result.methods[: settings.top_methods] + result.classes[: settings.top_classes]
+    best = sorted(hits, key=lambda hit: -hit.score)[:most]
+    classes = [hit.unit for hit in best if not hit.unit.is_method]
+    by_unit = {hit.unit.id: hit for hit in best}
+    for hit in result.units:
+        if any(_is_member(hit.unit, around) for around in classes):
+            by_unit[hit.unit.id] = hit
+    chunks = (_chunk_of(result, hit) for hit in by_unit.values())
+    return [chunk for chunk in chunks if chunk is not None]
 
 
 def _is_member(unit: Unit, around: Unit) -> bool:
-    """Whether it belongs to a class, wherever it is written; the head of a file stands for it."""
+    """Return whether `unit` belongs to the class `around`, or to the file that it is the head of.
+
+    A member may be written outside of its class.
+    """
     if around.is_head:
         return unit.path == around.path
     if unit.class_name and unit.class_name == around.qualified_name:
@@ -168,45 +175,46 @@ def _is_member(unit: Unit, around: Unit) -> bool:
     return encloses(around, unit) and unit.id != around.id
 
 
-def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
-    """The chunk of a hit; None for a head that says nothing: one of a class that holds its name
-    alone, one of a file that holds imports alone where others are better and none is asked for."""
+def _chunk_of(result: SearchResult, hit: Hit) -> Chunk | None:
+    """Return the chunk of a hit; None for a head without content.
+
+    That is one of a class that holds its name alone, and one of a file that holds imports alone,
+    unless it is the best hit or the question is about imports.
+    """
     unit, why = hit.unit, "; ".join(hit.why)
-    first = hit.unit.id == result.units[0].unit.id if result.units else False
-    if first and unit.kind in CLASS_KINDS and unit.signature and "symbol" in hit.channels:
+    is_first = bool(result.units) and unit.id == result.units[0].unit.id
+    if is_first and unit.kind in CLASS_KINDS and unit.signature and "symbol" in hit.channels:
         return span_chunk(unit, unit.start_line, unit.end_line, unit.qualified_name, why)
     chunk = unit_chunk(unit, why)
     if unit.kind not in CLASS_KINDS or unit.doc_comment:
         return chunk
     if unit.is_head:
-        asked = first or _ABOUT_IMPORTS.search(result.query.text.lower())
-        return chunk if asked or _VALUE.search(chunk.content) else None
+        about_imports = is_first or _ABOUT_IMPORTS.search(result.query.text.lower())
+        return chunk if about_imports or _VALUE.search(chunk.content) else None
     bare = "".join(chunk.content.split()).rstrip("{:")
     cut_off = chunk.end_line < unit.end_line
     return None if cut_off and bare.endswith("".join(unit.signature.split())) else chunk
 
 
 def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:
-    """Units by their own score and their file's; behind each of the first what it calls."""
+    """Return the units by their own score and their file's, with callees of the best methods."""
     if not result.units:
         return []
     files = {file.path: file.score for file in result.files}
     best_file = max(files.values(), default=0.0) or 1.0
     best = result.units[0].score or 1.0
-
-    def value(unit: Unit, score: float) -> float:
-        own = score / best + FILE_WEIGHT * files.get(unit.path, 0.0) / best_file
-        return own if unit.is_method else CLASS_SHARE * own
-
-    found = {
-        hit.unit.id: (value(hit.unit, hit.score), chunk)
-        for hit in result.units
-        if (chunk := _shown(result, hit)) is not None
-    }
-    for by in [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]:
-        for call in callees(tables, by, CALLED):
-            unit, worth = call.called, CALLED_SHARE * found[by.id][0]
-            if worth > found.get(unit.id, (0.0,))[0]:
-                found[unit.id] = (worth, unit_chunk(unit, f"called by {by.qualified_name}"))
-    ranked = sorted(found.values(), key=lambda one: -one[0])
+    valued: dict[str, tuple[float, Chunk]] = {}
+    for hit in result.units:
+        if (chunk := _chunk_of(result, hit)) is not None:
+            value = hit.score / best + FILE_WEIGHT * files.get(hit.unit.path, 0.0) / best_file
+            value *= 1.0 if hit.unit.is_method else CLASS_SHARE
+            valued[hit.unit.id] = (value, chunk)
+    for caller in [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]:
+        for call in callees(tables, caller, CALLED):
+            unit, value = call.called, CALLED_SHARE * valued[caller.id][0]
+            own_value = valued[unit.id][0] if unit.id in valued else 0.0
+            if value > own_value:
+                chunk = unit_chunk(unit, f"called by {caller.qualified_name}")
+                valued[unit.id] = (value, chunk)
+    ranked = sorted(valued.values(), key=lambda pair: -pair[0])
     return [chunk for _, chunk in ranked]

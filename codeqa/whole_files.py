@@ -1,7 +1,7 @@
-"""Files that a language model is sent whole: those that a question names, all of a small
-repository, and what `/files` and `/all` ask for.
+"""Choose the files that a language model is sent whole.
 
-They are as they are on disk now, secret-looking strings masked (`repositories.files` reads them).
+These are the files that a question names, all of a small repository, and those of `/files` and
+`/all`, as they are on disk now, secret-looking strings masked (`repositories.files`).
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ from codeqa.store import FileRecord, Filter, Tables
 from codeqa.types import ROLES, Chunk
 
 SOFT_BYTES = 100 * 1024
-"""Of UTF-8: once `/files` has taken more, no further file is. Both limits are Aye Chat's."""
+"""Bytes of UTF-8 after which `/files` adds no further file. Both limits are Aye Chat's."""
 HARD_BYTES = 200 * 1024
-"""More is never sent: a file that would exceed it is left out, and the next one tried."""
+"""Most bytes that are sent: a file that would exceed it is left out, and the next one tried."""
 BLOCK_CHARACTERS = 256 * 1024
-"""Most of the block: the headings of many small files take more than what is in them."""
+"""Most characters of the block: many small files have longer headings than contents."""
 POOL = 300
-"""Units that `/files` looks at: their files are the candidates, each as good as its best unit."""
+"""Units that `/files` considers: their files are the candidates, each as good as its best unit."""
 FILE_COST = 200
 """Characters of the block that a file takes beside its content, with a long path."""
 LISTED = 20
-"""Files left out that are named; where there are more, their number is told."""
+"""Most files left out that are listed; of further ones the note gives the number."""
 
 
 def select_whole(
     tables: Tables, files: Files, result: SearchResult, room: int, *, small: bool
 ) -> tuple[Sequence[Chunk], Sequence[Chunk], str]:
-    """Return what is sent whole of `result` in `room` characters: with `small` all that its filters
-    let through and people wrote, where it fits; else the files that the question names.
+    """Return the whole files for `result`, parts of files too long for `room`, and a note.
 
-    These are the files, beginning and best units of each named one that is too long, and what the
-    reader should know.
+    With `small`, these are all files that the filters let through and people wrote, where they fit
+    `room` characters; else the files that the question names, and of each too long one its
+    beginning and best units.
     """
     where = filter_of(result.query) or Filter()
-    if small and not (where.kinds or where.excluded_kinds):
+    if small and not where.kinds and not where.excluded_kinds:
         by_hand = replace(where, roles=WRITTEN_BY_HAND)
         records = tables.indexed_files(by_hand, limit=room // FILE_COST + 1)
         if 0 < sum(record.size + FILE_COST for record in records) <= room:
             block = _whole(files, _best_first(records, _ranked_paths(result)), room)
             return block.chunks, (), block.note
-    return *_named(tables, files, result, room), ""
+    chunks, parts = _named(tables, files, result, room)
+    return chunks, parts, ""
 
 
 def best_files(tables: Tables, files: Files, result: SearchResult, room: int) -> ContextBlock:
@@ -60,8 +61,10 @@ def best_files(tables: Tables, files: Files, result: SearchResult, room: int) ->
 
 
 def every_file(tables: Tables, files: Files, query: Query, room: int) -> ContextBlock:
-    """Return the block, in `room` characters, of all files that the filters of `query` let through,
-    source first; empty where none fits. Raises NotFoundError when there is none."""
+    """Return the block of all files that the filters of `query` let through, source first.
+
+    It is empty where none fits `room` characters. Raises NotFoundError when no file matches.
+    """
     where = filter_of(resolve_query(tables, query)[0]) or Filter()
     records = tables.indexed_files(replace(where, kinds=(), excluded_kinds=()))
     if not records:
@@ -74,10 +77,15 @@ def every_file(tables: Tables, files: Files, query: Query, room: int) -> Context
 def _named(
     tables: Tables, files: Files, result: SearchResult, room: int
 ) -> tuple[list[Chunk], list[Chunk]]:
-    """Return the files that the question points at, which share the room: what a short one does not
-    need goes to the longer ones."""
-    named = [path for m in result.query.mentions if not m.lines for path in m.files]
-    records = sorted(tables.files_at(named).values(), key=lambda record: record.size)
+    """Return the files that the question points at, and parts of those too long for their share.
+
+    The files share the room: what a short one does not need goes to the longer ones.
+    """
+    paths: list[str] = []
+    for mention in result.query.mentions:
+        if not mention.lines:
+            paths += mention.files
+    records = sorted(tables.files_at(paths).values(), key=lambda record: record.size)
     whole: dict[str, Chunk] = {}
     parts: list[Chunk] = []
     for place, record in enumerate(records):
@@ -85,57 +93,64 @@ def _named(
         block = _whole(files, [record], share)
         if block.chunks:
             whole[record.path] = block.chunks[0]
-        else:  # its beginning and what the search likes best of it; half is for what else there is
-            hits = [hit.unit for hit in result.units if hit.unit.path == record.path]
-            units = [*tables.in_file(record.path)[:1], *hits]
+        else:  # its beginning and best hits; half of the share is for other code
+            units = tables.in_file(record.path)[:1]
+            units += [hit.unit for hit in result.units if hit.unit.path == record.path]
             best = [unit_chunk(unit, "of a file that the question names") for unit in units]
             parts += pack(best, share // 2).chunks
         room -= len(block.text) or share
-    return [whole[path] for path in named if path in whole], parts
+    return [whole[path] for path in paths if path in whole], parts
 
 
 def _whole(
     files: Files, records: Iterable[FileRecord], room: int, *, soft: bool = False
 ) -> ContextBlock:
-    """Return the block of as many of `records`, in that order, as the limits and `room` characters
-    allow, with a note that says how many, and which had to be left out."""
+    """Return the block of as many of `records`, in order, as the limits and `room` allow.
+
+    Its note says how many files it holds, and which are left out.
+    """
     chunks: list[Chunk] = []
     left_out: list[str] = []
-    wanted = [record for record in records if record.size]
-    taken, room = 0, min(room, BLOCK_CHARACTERS)
-    for record in wanted:
-        if soft and taken > SOFT_BYTES:
+    filled = [record for record in records if record.size]
+    size, room = 0, min(room, BLOCK_CHARACTERS)
+    for record in filled:
+        if soft and size > SOFT_BYTES:
             break
-        if taken + record.size <= HARD_BYTES and record.size + FILE_COST <= room:
+        if size + record.size <= HARD_BYTES and record.size + FILE_COST <= room:
             try:
                 content = files.read(record.path).text.removesuffix("\n")
-            except CodeQAError:  # deleted since it was indexed, or not to be read any more
+            except CodeQAError:  # deleted since it was indexed, or no longer readable
                 left_out.append(f"{record.path} (could not be read)")
                 continue
             key, last = chunk_id(record.path, "", content), content.count("\n") + 1
             chunk = Chunk(key, record.path, 1, last, record.language, content, "", "whole file")
-            cost = len(format_block([chunk]))  # with a heading of its own: more than it takes
+            cost = len(format_block([chunk]))  # with a heading of its own: an upper bound
             if cost <= room:
                 chunks.append(replace(chunk, role=record.role))
-                taken, room = taken + record.size, room - cost
+                size, room = size + record.size, room - cost
                 continue
         left_out.append(f"{record.path} ({_kilobytes(record.size)})")
-    if (more := len(left_out) - LISTED) > 0:
-        left_out[LISTED:] = [f"{more:,} more"]
-    note = f"Sent whole: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
+    if len(left_out) > LISTED:
+        left_out[LISTED:] = [f"{len(left_out) - LISTED:,} more"]
+    note = f"Sent whole: {len(chunks):,} of {len(filled):,} files, {_kilobytes(size)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
-    return ContextBlock(tuple(chunks), note=note if wanted else "")
+    return ContextBlock(tuple(chunks), note=note if filled else "")
 
 
 def _ranked_paths(result: SearchResult) -> list[str]:
-    """Return the files that the question points at, then those of the result, the best first."""
-    named = (path for mention in result.query.mentions for path in mention.files)
-    return list(dict.fromkeys((*named, *(hit.unit.path for hit in result.units))))
+    """Return the files that the question points at, then those of the result, best first."""
+    paths: list[str] = []
+    for mention in result.query.mentions:
+        paths += mention.files
+    paths += [hit.unit.path for hit in result.units]
+    return list(dict.fromkeys(paths))
 
 
 def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[FileRecord]:
-    """Sort `records` by their place in `ranked`, the others behind: source first, settings and data
-    behind the documents."""
+    """Sort `records` by their place in `ranked`, then the others by role, source first.
+
+    Settings and data come after documents.
+    """
     rank = {path: place - len(ranked) for place, path in enumerate(ranked)}
 
     def place(record: FileRecord) -> tuple[int, int, bool, str]:

@@ -131,7 +131,9 @@ class Chat:
         yield stream.classification()
         if stream.stopped():
             return
-        gathered = yield from self.gatherer.gather(routed, steps, given=self.generator is not None)
+        gathered = yield from self.gatherer.gather(
+            routed, steps, other_responder=self.generator is not None
+        )
         writer = self.writers.choose(routed, gathered, self.generator)
         stream.gather(gathered, writer.name)
         with steps.time("generate"):

@@ -1,4 +1,4 @@
-"""Follow the edges of the index from what a conversation speaks of."""
+"""Follow the edges of the index from the definitions that a conversation is about."""
 
 from __future__ import annotations
 
@@ -17,73 +17,84 @@ from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
 
 SEVERAL = 5
-"""Definitions that "those" are at most, and that are asked for tests where none was named."""
+"""Most definitions that "those" stands for, or whose tests are meant where none was named."""
 RELATED = 8
-"""Definitions that the edges lead to, in the context."""
-_LAST_FOUND = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
-"""With a group for one thing; else several are meant."""
+"""Most definitions at the other end of the edges, in the context."""
+_PRONOUN = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
+"""Matches words for what the last search found; the group matches those for one thing."""
 
 
 def walk_edges(
     tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar
 ) -> Walk | None:
-    """Follow the relations that a follow-up asks for, as `typed` or made a `whole` question; None
-    when it asks for none, or of nothing that is known."""
+    """Follow the relations that a follow-up asks for, `typed` or completed to a `whole` question.
+
+    Return None when it asks for none, or about no known definition.
+    """
     names = code_names(typed)
-    asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))
-    if not (asked and so_far.history):
+    relations = asked_relations(typed.text, names)
+    relations = relations or asked_relations(whole.text, code_names(whole))
+    if not relations or not so_far.history:
         return None
-    units = referred(tables, typed, whole, so_far, several="tests" in asked)
+    units = referred(tables, typed, whole, so_far, several="tests" in relations)
     if not units:
         return None
-    calls = follow_relations(tables, units, asked)
-    return Walk(asked, tuple(units), tuple(calls[:RELATED]))
+    calls = follow_relations(tables, units, relations)
+    return Walk(relations, tuple(units), tuple(calls[:RELATED]))
 
 
 def referred(
     tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, several: bool = False
 ) -> list[Unit]:
-    """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
-    last search found; else what the conversation has named, `whole` being the question made
-    standalone; else the first that the last answer speaks of."""
+    """Return the definitions that `typed` is about.
+
+    These are those that it names; for "that" and "those" the hits of the last search; else those
+    that the conversation names, `whole` being the standalone question; else the first that the last
+    answer names.
+    """
     last = so_far.names
-    points = _LAST_FOUND.findall(typed.text)
-    many = SEVERAL if several or "" in points else 1
-    names = code_names(typed) or (() if points and last else code_names(whole))
-    if names or points or several:
-        return _defined(tables, names or last[:many], so_far.context.chunks)
+    pronouns = _PRONOUN.findall(typed.text)
+    most = SEVERAL if several or "" in pronouns else 1
+    names = code_names(typed)
+    if not names and not (pronouns and last):
+        names = code_names(whole)
+    if names or pronouns or several:
+        return _defined(tables, names or last[:most], so_far.context.chunks)
     units = _defined(tables, last, so_far.context.chunks)
     return units[:1]
 
 
-def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> list[Unit]:
-    """The definition of each of `names`: of several the one that was shown."""
-    seen = [chunk.unit_id for chunk in shown]
+def _defined(tables: Tables, names: Sequence[str], chunks: Sequence[Chunk]) -> list[Unit]:
+    """Return the definition of each of `names`: of several the one that is first in `chunks`."""
+    places: dict[str, int] = {}
+    for place, chunk in enumerate(chunks):
+        places.setdefault(chunk.unit_id, place)
     units: list[Unit] = []
     for name in names:
         called = definitions_called(tables, name) or definitions_called(tables, last_word(name))
-        at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in called}
-        units += sorted(called, key=lambda one: at[one.id])[:1]
+        units += sorted(called, key=lambda unit: places.get(unit.id, len(chunks)))[:1]
     return units
 
 
 def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
-    """`result` with what the edges lead to in front, and guaranteed a place in the context."""
+    """Return `result` with the ends of the edges in front, guaranteed a place in the context."""
     best = max((hit.score for hit in result.units), default=0.0) or 1.0
-    whys = {
-        unit.id: (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
-        for unit, call in zip(walk.ends, walk.calls, strict=True)
-    }
-    hits = [
+    whys: dict[str, tuple[str, ...]] = {}
+    for unit, call in zip(walk.ends, walk.calls, strict=True):
+        whys[unit.id] = (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
+    hits = tuple(
         Hit(unit, (2 - 0.01 * number) * best, whys.get(unit.id, ()), {"edges": number + 1})
         for number, unit in enumerate(walk.units)
-    ]
-    added = {hit.unit.id for hit in hits}
-    units, methods, classes = (
-        tuple(hit for hit in found if hit.unit.id not in added)
-        for found in (result.units, result.methods, result.classes)
     )
-    mentioned = (*hits, *result.mentioned)
+    ids = {hit.unit.id for hit in hits}
+
+    def others(ranked: Sequence[Hit]) -> tuple[Hit, ...]:
+        return tuple(hit for hit in ranked if hit.unit.id not in ids)
+
     return replace(
-        result, units=(*hits, *units), methods=methods, classes=classes, mentioned=mentioned
+        result,
+        units=hits + others(result.units),
+        methods=others(result.methods),
+        classes=others(result.classes),
+        mentioned=hits + result.mentioned,
     )

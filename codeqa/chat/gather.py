@@ -1,4 +1,4 @@
-"""What an answer may draw on, code and earlier answers: the third stage of a turn."""
+"""Gather the code and the earlier answers for an answer: the third stage of a turn."""
 
 from __future__ import annotations
 
@@ -34,57 +34,62 @@ from codeqa.types import Exchange, Hit, HydeMode, StageTime, Unit
 from codeqa.whole_files import POOL, best_files, every_file
 
 HITS_SHOWN = 10
-"""Hits that are kept with the turn."""
+"""Hits that are stored with the turn."""
 RETRIEVAL_K = 4
-"""Methods and classes, at the effort *fast*, in the context of a question that is searched for
-without its writer asking for it."""
+"""Methods and classes, at the effort *fast*, in the context of a question that the app searches for
+on its own."""
 NEED_A_MODEL = ("review", "plan", "change")
-"""Modes that a quoted answer does not really serve."""
+"""Modes for which a quoted answer is little use."""
 CONTEXT_LOST = (
-    "The cache, which would have the code of an earlier question, cannot be reached: this is "
-    "answered without that code. Ask with @codebase to have it searched for."
+    "The cache with the code of an earlier question cannot be reached, so this answer was made "
+    "without that code. Ask with @codebase to search for it again."
 )
 QUOTED_ONLY = (
-    "To review, plan or change something takes a language model: this quotes the code that was "
-    "found for it."
+    "Reviewing, planning or changing code needs a language model. Without one, this answer only "
+    "quotes the code that the search found."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Gatherer:
-    """Looks up what the plan asks for, and nothing else."""
+    """Gathers what the decision asks for, and nothing else."""
 
     toolbox: Toolbox
     settings: Settings
     hooks: Hooks
     conversations: Conversations
     answer_model: Callable[[str], Model | None]
-    """The model called so that answers, '' for the one in use; None for none."""
+    """Returns the model of that name for answers, '' for the one in use; None for none."""
 
     def gather(
-        self, routed: Routed, steps: Steps, *, given: bool = False
+        self, routed: Routed, steps: Steps, *, other_responder: bool = False
     ) -> Generator[Event, None, Gathered]:
-        """Connect the model, and look up what it is sent; yield the steps and what is found. With
-        `given` something else writes in its place. Raises SettingsError for a model that cannot be
-        asked."""
-        # The app says what is stored, whatever model there is.
-        without = given or routed.decision.reply == "privacy"
-        options = routed.question.options
-        model = self.answer_model(options.with_model) if options.use_model and not without else None
+        """Connect the model and gather what it is sent; yield the steps and progress.
+
+        With `other_responder`, a generator of the caller answers in place of the model. Raises
+        SettingsError for a model that cannot be asked.
+        """
+        options, model = routed.question.options, None
+        # A reply about stored data is the app's own, whatever model there is.
+        if options.use_model and not other_responder and routed.decision.reply != "privacy":
+            model = self.answer_model(options.with_model)
         with steps.time("prune"):
             history = routed.so_far.history if routed.decision.use_curated_history else ()
             history = prune(history, routed.vector, self.conversations.vectors)
         yield from steps.ended()
         with steps.time("retrieve"):
-            gathered = yield from _Gathering(self, routed, model, given, history).retrieve()
+            gathering = _Gathering(self, routed, model, other_responder, history)
+            gathered = yield from gathering.retrieve()
         yield from steps.ended()
         if gathered.retrieved != Retrieved():
             yield gathered.retrieved
         with steps.time("before_generation"):
             ready, problems = self.hooks.run("before_generation", gathered)
-            if ready.block != gathered.block:  # chunks of the index are masked already
-                chunks = ready.block.chunks
-                masked = tuple(replace(one, content=mask_secrets(one.content)) for one in chunks)
+            if ready.block != gathered.block:  # a hook's chunks; those of the index are masked
+                masked = tuple(
+                    replace(chunk, content=mask_secrets(chunk.content))
+                    for chunk in ready.block.chunks
+                )
                 quoted = QuotedEvidence(routed.question.query, cached=masked)
                 block = ContextBlock(masked, ready.block.dropped)
                 ready = replace(ready, block=block, evidence=ready.evidence and quoted)
@@ -92,9 +97,9 @@ class Gatherer:
         return replace(ready.masked(), problems=problems)
 
     def context_for(self, question: str, rerank: bool = False) -> ContextBlock:
-        """Return the context block of `question` alone, nothing cached and nothing answered.
+        """Return the context block of `question` alone, without a conversation or an answer.
 
-        The language model helps to find as the settings say, where there is one.
+        A language model writes drafts as the settings say, where there is one.
         """
         budget = budget_of(self.settings.effort, self.settings)
         hyde = "off" if budget.effort == "fast" else ""
@@ -105,19 +110,22 @@ class Gatherer:
 
 @dataclass(frozen=True)
 class _Gathering:
-    """Looks up what one question needs."""
+    """Gathers the material for one question."""
 
     by: Gatherer
     routed: Routed
     model: Model | None
-    other_writer: bool
-    """Something else than the model or the app writes the answer."""
+    other_responder: bool
+    """Whether something else than the model or the app makes the answer."""
     history: tuple[Exchange, ...]
 
     @cached_property
     def window(self) -> int:
-        """Tokens that the model takes; 0 is unknown. A local server is asked for it once, and only
-        when it is needed: it knows it once the model has been loaded."""
+        """Tokens that the model takes; 0 is unknown.
+
+        A local server is asked for it once, and only when it is needed: it knows it once the model
+        has been loaded.
+        """
         return self.model.window() if self.model else 0
 
     @cached_property
@@ -128,23 +136,25 @@ class _Gathering:
 
     @property
     def drafts(self) -> HydeMode:
-        """How many drafts are searched by before the model is asked. At *normal* it looks further
-        itself, which finds as much and begins sooner."""
-        chosen, effort = self.routed.question.options.hyde, self.budget.effort
+        """How many drafts are searched by before the model is asked.
+
+        At *normal* the model looks further itself, which finds as much and begins sooner.
+        """
+        option, effort = self.routed.question.options.hyde, self.budget.effort
         if effort == "fast":  # one call, unless this very question asks for more
-            return chosen or "off"
-        return chosen or self.by.settings.hyde or ("two" if effort == "deep" else "off")
+            return option or "off"
+        return option or self.by.settings.hyde or ("two" if effort == "deep" else "off")
 
     @property
     def room(self) -> int:
-        """Characters of the block; whole files may take all that the model leaves them."""
+        """Characters of the block; whole files may take all that the model has room for."""
         whole = self.routed.question.whole_files
         return largest_block(self.window) if whole else self.budget.characters
 
     @property
     def only_quotes(self) -> bool:
-        """Nothing else than the code itself can answer."""
-        return self.model is None and not self.other_writer and not self.reply
+        """Whether the answer can only quote code."""
+        return self.model is None and not self.other_responder and not self.reply
 
     @property
     def reply(self) -> str:
@@ -152,7 +162,7 @@ class _Gathering:
         reply = self.routed.decision.reply
         if reply == "privacy":  # the app says what is stored, whatever else there is
             return reply
-        return "" if self.other_writer or (self.model and reply != ISSUE) else reply
+        return "" if self.other_responder or (self.model and reply != ISSUE) else reply
 
     def retrieve(self) -> Generator[Event, None, Gathered]:
         """Run a search, pack earlier hits anew, or reuse the cached context; yield progress."""
@@ -173,8 +183,8 @@ class _Gathering:
             )
         if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
             warnings = (*warnings, QUOTED_ONLY)
-        # Not where something is left out, which a look might bring back.
-        complete = not (question.whole_files or options.exclude)
+        # Where something is left out on purpose, a look might bring it back.
+        may_look = not question.whole_files and not options.exclude
         return replace(
             gathered,
             evidence=evidence,
@@ -182,11 +192,11 @@ class _Gathering:
             similar=self._similar(),
             window=self.window,
             budget=self.budget,
-            may_look=complete and bool(gathered.searched or chunks),
+            may_look=may_look and bool(gathered.searched or chunks),
         )
 
     def _start(self) -> Gathered:
-        """Return what does not depend on what is found."""
+        """Return the values that do not depend on the search."""
         question, decision = self.routed.question, self.routed.decision
         facts = {**self.routed.so_far.profile, **self.routed.facts}
         if not decision.inject_profile:
@@ -211,7 +221,8 @@ class _Gathering:
         so_far, block, warnings = self.routed.so_far, NO_CONTEXT, tuple[str, ...]()
         if self.routed.decision.use_cached_context:
             block = so_far.context
-        if len(block.text) > (most := largest_block(self.window)):
+        most = largest_block(self.window)
+        if len(block.text) > most:
             block = pack(block.chunks, most)  # it was made for a larger model
         if so_far.context_lost and self.routed.intent.name in NEED_CODE:
             warnings = (CONTEXT_LOST,)
@@ -254,7 +265,7 @@ class _Gathering:
         )
 
     def _packed(self, result: SearchResult) -> ContextBlock:
-        """Return the block of what a search found."""
+        """Return the context block for the result of a search."""
         routed = self.routed
         return build_context(
             self.by.toolbox.tables(),
@@ -262,14 +273,14 @@ class _Gathering:
             self.by.settings,
             self.budget,
             most=RETRIEVAL_K if routed.decision.searched_automatically else None,
-            # What was found before may be what a follow-up asks about.
+            # A follow-up may be about the code of the earlier question.
             earlier=routed.so_far.context.chunks if routed.standalone else (),
             pinned=read_pinned(self.by.toolbox.files, routed.question.options.pin),
             excluded=routed.question.options.exclude,
         )
 
     def _evidence(self, result: SearchResult, walked: Walk | None) -> QuotedEvidence | None:
-        """Return what is quoted without a model, and what was counted for any writer."""
+        """Return the quotes for an answer without a model, and the counted list for any answer."""
         question, (counted, enough), evidence = self.routed.question, self.counted, None
         if self.only_quotes and not enough:
             evidence = gather_evidence(self.by.toolbox.tables(), result, walked)
@@ -280,11 +291,10 @@ class _Gathering:
         return evidence
 
     def _results(self, ask_model: bool) -> Generator[Event, None, SearchResult]:
-        """Return what a search finds; a model may help where it is to be asked at all."""
+        """Return the result of a search, by drafts of a model too if one may be asked."""
         question, options = self.routed.question, self.routed.question.options
-        ask_model = (
-            ask_model and options.use_model and not options.with_model and not self.other_writer
-        )
+        if not options.use_model or options.with_model or self.other_responder:
+            ask_model = False
         stages = self.by.toolbox.search.steps(
             self.routed.query,
             top=POOL if question.whole_files else UNITS_RANKED,
@@ -303,32 +313,31 @@ class _Gathering:
 
     @cached_property
     def counted(self) -> tuple[str, bool]:
-        """What the index or git says to a question that they answer exactly, '' for others,
-        and whether that is all that was asked."""
+        """The exact answer of the index or git, '' for none, and whether it answers everything."""
         question, so_far, exact = self.routed.question, self.routed.so_far, None
         if self.routed.decision.answer_exactly:
             exact = question.exact
         if exact is None:
             return "", False
-        self.by.toolbox.keep_up()  # the search, which comes next, says where that takes too long
+        self.by.toolbox.keep_up()  # the search, which comes next, warns where that takes too long
         tables = self.by.toolbox.tables()
         units: list[Unit] = []
         if so_far.history:
             units = referred(tables, question.query, self.routed.query, so_far)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
         answer = exact_answer(self.by.toolbox, exact, names)
-        # A model says better from the diff what changed than a list does.
+        # A model explains better from the diff what changed than a list does.
         reads_diff = "commit" in exact.arguments and self.model is not None
         asks_more = exact.asks_more or reads_diff or self.budget.effort == "deep"
         return answer, bool(answer) and not asks_more
 
     def _similar(self) -> tuple[Exchange, ...]:
-        """Return past questions like this one: of this conversation and of others."""
+        """Return similar past questions of this conversation and of others."""
         question, decision = self.routed.question, self.routed.decision
         options, vector = question.options, self.routed.vector
-        if vector is None or not (
-            options.keep and (decision.inject_qa_history or decision.inject_rag)
-        ):
+        if vector is None or not options.keep:
+            return ()
+        if not decision.inject_qa_history and not decision.inject_rag:
             return ()
         by, state = self.by, self.by.conversations.state
         unrated = options.earlier_answers or by.settings.earlier_answers
@@ -345,15 +354,20 @@ class _Gathering:
                 decision.inject_rag and still_holds(past, state, by.toolbox, unrated=unrated)
             ),
         )
-        # Of this conversation nothing that comes after the point where it is taken up.
-        branches_off = options.replaces or options.after
         return tuple(
-            one
-            for one in exchanges
-            if (one.elsewhere or decision.inject_qa_history)
-            and (one.elsewhere or not branches_off or one.turn in self.routed.so_far.path)
-            and not names_other_code(question.query, parse_query(one.question))
+            past
+            for past in exchanges
+            if (past.elsewhere or self._may_recall(past))
+            and not names_other_code(question.query, parse_query(past.question))
         )
+
+    def _may_recall(self, past: Exchange) -> bool:
+        """Return whether an exchange of this conversation may be sent: never of another branch."""
+        options = self.routed.question.options
+        if not self.routed.decision.inject_qa_history:
+            return False
+        branches_off = options.replaces or options.after
+        return not branches_off or past.turn in self.routed.so_far.path
 
     def _chosen(self, block: ContextBlock) -> ContextBlock:
         options = self.routed.question.options
@@ -361,14 +375,13 @@ class _Gathering:
 
 
 def _of_files(result: SearchResult, paths: Collection[str]) -> SearchResult:
-    """Return `result` with its units in `paths` alone; all of it where there is none."""
+    """Return `result` with only its units in `paths`; all of it where there are none."""
     units = tuple(hit for hit in result.units if hit.unit.path in paths)
     return replace(result, units=units, files=()) if units else result
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
-    """Return `Hits` for what is found so far, `Drafting` for a stage that begins, `Drafted` for one
-    that has ended."""
+    """Return `Hits` for hits so far, `Drafting` for the start of a stage, `Drafted` for its end."""
     if isinstance(stage, tuple):
         return Hits(tuple(map(HitPlace.of, stage)))
     if not stage.outcome:

@@ -7,7 +7,7 @@
     LOOK lines src/session.py:120-180, src/errors.py:1-30
     LOOK grep "max_retries" in src/
 
-What stands below a search is code as the model expects it, up to the next look.
+The lines below a search, up to the next look, are code as the model expects it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from codeqa.llm.values import ToolCall, clean_text
 LOOK_TOOLS = ("search_code", "symbol", "open_file", "grep")
 MARK = "LOOK"
 INTRODUCTION = 120
-"""Characters of one line that may stand before the first look, such as "Let me see:"."""
+"""Most characters of a line before the first look, such as "Let me see:"."""
 _BEFORE = " \n\r\t`*#>-"
-"""What may stand before the mark."""
+"""Characters that may precede the mark."""
 
 _LOOK = re.compile(rf"[{re.escape(_BEFORE)}]*{MARK}[: ]+(\w+)[: ]*(.*)")
 _WANT = "(?:definition|callers|callees|references|subclasses|impact)"
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"`?([^\s:`]+?)`?(?::| lines? )?\s*(\d+(?:\s*-\s*\d+)?)?`?")
 
 
 def may_be_looks(text: str) -> bool:
-    """Whether `text`, the beginning of what a model writes, is looks or may become some."""
+    """Return whether `text`, the beginning of a model's output, is looks or may become some."""
     first, _, rest = text.lstrip(_BEFORE).partition("\n")
     below = rest.lstrip(_BEFORE)
     return _may_begin(first) or (len(first) <= INTRODUCTION and _may_begin(below))
@@ -44,10 +44,12 @@ def _may_begin(line: str) -> bool:
 
 
 def read_looks(text: str) -> list[ToolCall]:
-    """Return the looks that `text` is, as calls of tools; none for an answer."""
+    """Return the looks in `text` as calls of tools; none for an answer."""
+    if not may_be_looks(text):
+        return []
     calls: list[tuple[str, dict[str, str]]] = []
     guess: list[str] = []
-    for line in text.split("\n") if may_be_looks(text) else ():
+    for line in text.split("\n"):
         if look := _LOOK.fullmatch(line.rstrip("`* ")):
             calls += _calls(look[1].lower(), clean_text(look[2]))
             guess = []
@@ -61,20 +63,23 @@ def read_looks(text: str) -> list[ToolCall]:
 
 
 def _calls(kind: str, rest: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the tools that one line asks for, with their arguments."""
+    """Return the calls of tools for one line, with their arguments."""
     if kind == "lines":
-        places = (_PLACE.fullmatch(place.strip()) for place in rest.split(","))
-        found = [place for place in places if place]
-        return [("open_file", {"path": p[1]} | ({"lines": p[2]} if p[2] else {})) for p in found]
+        calls = []
+        for place in rest.split(","):
+            if match := _PLACE.fullmatch(place.strip()):
+                arguments = {"path": match[1], "lines": match[2]}
+                calls.append(("open_file", {key: text for key, text in arguments.items() if text}))
+        return calls
     if kind == "symbol":
-        named = _WANTS.fullmatch(rest)
-        name, wants = named.groups() if named else (rest, "definition")
-        each = map(str.strip, wants.split(","))
-        return [("symbol", {"name": name.replace("`", ""), "want": want}) for want in each]
-    within = _WITHIN.fullmatch(rest)
-    asked, path = within.groups() if within else (rest, "")
-    arguments = {"path": path} if path else {}
+        match = _WANTS.fullmatch(rest)
+        name, wants = match.groups() if match else (rest, "definition")
+        name = name.replace("`", "")
+        return [("symbol", {"name": name, "want": want.strip()}) for want in wants.split(",")]
+    match = _WITHIN.fullmatch(rest)
+    query, path = match.groups() if match else (rest, "")
+    within = {"path": path} if path else {}
     if kind == "grep":
-        return [("grep", {"pattern": asked.strip("`\"' "), **arguments})]
-    name = "search_code" if kind == "search" else kind  # which tells that there is no such tool
-    return [(name, {"query": asked, **arguments})]
+        return [("grep", {"pattern": query.strip("`\"' ")} | within)]
+    name = "search_code" if kind == "search" else kind  # an unknown name: the model gets an error
+    return [(name, {"query": query} | within)]

@@ -1,18 +1,17 @@
-"""What a language model is sent of what was gathered, and what it answers::
+"""The messages for a language model, and its reply::
 
 system     prompt `chat_system`: rules only, never any retrieved text
-user       an earlier question ┐ of this conversation: what resembles this question, then the
-assistant  its answer          ┘ last turns, as text and without their context
+user       an earlier question ┐ of this conversation: similar questions, then the last turns, as
+assistant  its answer          ┘ text and without their context
 user       part 1: [MODE: explain]
                    [INSTRUCTION]
-                   the question and what the mode asks for
-                   [PROFILE] what the user told of themselves, where that matters
-                   [CLIENT] what the client program asks of answers, where one does
+                   the question and the instruction of the mode
+                   [PROFILE] facts that the user told about themselves, where they matter
+                   [CLIENT] instructions of the client program, if any
            part 2: the whole [CONTEXT] block; no part when there is none
-           part 3: [COUNTED] all that the index or git holds of what was asked for, where
-                   that can be counted; data in a fence, like the block
-           part 4: [EARLIER ANSWERS] those of other conversations to similar questions, each
-                   in a fence
+           part 3: [COUNTED] the complete list from the index or git, where the question can be
+                   answered by counting; data in a fence, like the block
+           part 4: [EARLIER ANSWERS] of other conversations to similar questions, each in a fence
            last: [CALLS] and [ALSO FOUND], further places by name and line (`reader.py`)
 """
 
@@ -43,15 +42,15 @@ from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import Exchange, TokenUsage
 
 HISTORY_CHARACTERS = 8_000
-"""Of earlier turns in all: less than the context, which they must not drown."""
+"""Most characters of all earlier turns: less than the context, which they must not drown."""
 ANSWER_SHARE = 1 / 8
-"""Part of a model's window that is left to its answer at least."""
+"""Part of a model's window that is reserved for its answer."""
 LEAST_HISTORY = 400
-"""Characters below which no earlier turn is told: nothing would be left of it."""
+"""With less room in characters no earlier turn is sent: nothing would be left of it."""
 SHORTENED = "\n[…]"
 CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
 CLIENT_CHARACTERS = 8_000
-"""Of what a client program asks for: several pages, and less than the context."""
+"""Most characters of a client's instructions: several pages, and less than the context."""
 COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
 EARLIER_ANSWERS = (
     "[EARLIER ANSWERS]\nTo similar questions, in other conversations. They are data that may be "
@@ -59,59 +58,63 @@ EARLIER_ANSWERS = (
 )
 
 HELD_CHARACTERS, LEAST_HELD = 240, 60
-"""Text that waits for whether calls follow, since a model says what it is about to do, then does
-it; so much of any, and more of one that begins so."""
+"""Most characters that wait for calls to follow, since a model announces what it does, then does
+it: the first for a text that begins like an announcement, the second for any other."""
 _ABOUT_TO = re.compile(r"\W*(?:i|let me|let's|first|to answer|looking|checking)\b", re.IGNORECASE)
 LONGEST_LOOKS = 4_000
-"""Characters of what is not for the reader that are waited for."""
+"""Characters of looks after which the request is stopped."""
 TOO_LONG = (
     "The whole context was too long for this model: part of the code was sent, and no earlier "
     "questions."
 )
 
 
-def build_messages(asked: Gathered, config_dir: Path | None = None) -> list[dict[str, Any]]:
-    """The messages for `asked`, whose texts are masked already. Of earlier turns as much is told
-    as the model's window has room for beside all else.
+def build_messages(gathered: Gathered, config_dir: Path | None = None) -> list[dict[str, Any]]:
+    """Return the messages for `gathered`, whose texts are masked already.
 
-    Raises SettingsError for a prompt override that cannot be used.
+    They hold as many earlier turns as the model's window has room for beside all else. Raises
+    SettingsError for a prompt override that cannot be used.
     """
     system = {"role": "system", "content": render_prompt("chat_system", config_dir)}
-    parts = [_instruction(asked, config_dir)]
-    if asked.block.text:
-        parts.append(asked.block.text)
-    if asked.evidence and asked.evidence.counted:
-        parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead)}")
+    parts = [_instruction(gathered, config_dir)]
+    if gathered.block.text:
+        parts.append(gathered.block.text)
+    if gathered.evidence and gathered.evidence.counted:
+        parts.append(f"{COUNTED}\n{code_block(gathered.evidence.lead)}")
     content = [{"type": "text", "text": part} for part in parts]
     last = {"role": "user", "content": content}
-    told: list[dict[str, Any]] = []
-    room = min(HISTORY_CHARACTERS, characters_left([system, last], asked.window))
-    ours = (one for one in reversed(asked.similar) if not one.elsewhere)
-    for exchange in trim_history((*ours, *asked.history), room):
+    turns: list[dict[str, Any]] = []
+    room = min(HISTORY_CHARACTERS, characters_left([system, last], gathered.window))
+    exchanges = [exchange for exchange in reversed(gathered.similar) if not exchange.elsewhere]
+    exchanges += gathered.history
+    for exchange in trim_history(exchanges, room):
         room -= len(exchange.question) + len(exchange.answer)
-        told.append({"role": "user", "content": exchange.question})
-        told.append({"role": "assistant", "content": without_numbers(exchange.answer)})
+        turns.append({"role": "user", "content": exchange.question})
+        turns.append({"role": "assistant", "content": without_numbers(exchange.answer)})
     earlier = [EARLIER_ANSWERS]
-    for answer in (earlier_answer(one) for one in asked.similar if one.elsewhere):
-        if len(answer) <= room:  # a part of one might say the opposite
+    for exchange in gathered.similar:
+        answer = earlier_answer(exchange) if exchange.elsewhere else ""
+        if answer and len(answer) <= room:  # only whole: a part might say the opposite
             earlier.append(answer)
             room -= len(answer)
     if earlier[1:]:
         content.append({"type": "text", "text": "\n\n".join(earlier)})
-    while told and characters_left([system, *told, last], asked.window) < 0:
-        del told[:2]  # in a script of which every letter is a token
-    return [system, *told, last]
+    while turns and characters_left([system, *turns, last], gathered.window) < 0:
+        del turns[:2]  # in a script where every letter is a token
+    return [system, *turns, last]
 
 
 def earlier_answer(exchange: Exchange) -> str:
-    """An answer of another conversation with its question, as it is sent along."""
+    """Return an answer of another conversation with its question, as it is sent along."""
     answer = without_numbers(exchange.answer)
     return code_block(f"Question: {exchange.question}\n\nAnswer: {answer}")
 
 
 def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:
-    """Characters that fit into `window` tokens (0: unknown, taken for enough) beside `messages`
-    and the answer; less than 0 when these are too long already."""
+    """Return the characters that fit into `window` tokens beside `messages` and the answer.
+
+    Less than 0 when these are too long already; a window of 0 is unknown and taken for enough.
+    """
     if not window:
         return sys.maxsize
     tokens = window * (1 - ANSWER_SHARE) - estimate_messages(messages)
@@ -125,7 +128,10 @@ def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[SentMessage, ...]:
 
 def _parts(message: Mapping[str, Any]) -> Iterator[str]:
     content = message["content"]
-    yield from [content] if isinstance(content, str) else (part["text"] for part in content)
+    if isinstance(content, str):
+        yield content
+    else:
+        yield from (part["text"] for part in content)
     for call in message.get("tool_calls", ()):
         yield f"{call['function']['name']} {call['function']['arguments']}"
 
@@ -139,48 +145,50 @@ def count_tokens(sent: Iterable[SentMessage]) -> int:
 
 
 def trim_history(history: Sequence[Exchange], room: int = HISTORY_CHARACTERS) -> list[Exchange]:
-    """The newest turns that fit `room` characters, oldest first; the newest always, its answer cut
-    if it must, unless there is hardly any room."""
-    kept: list[Exchange] = []
+    """Return the newest turns that fit `room` characters, oldest first.
+
+    The newest is always there, shortened if necessary, unless there is hardly any room.
+    """
+    newest_first: list[Exchange] = []
     if room < LEAST_HISTORY:
-        return kept
+        return newest_first
     for exchange in reversed(history):
-        if not kept:
+        if not newest_first:
             question = _cut(exchange.question, room // 2)
             answer = _cut(exchange.answer, room - len(question))
             exchange = replace(exchange, question=question, answer=answer)
         room -= len(exchange.question) + len(exchange.answer)
         if room < 0:
             break
-        kept.append(exchange)
-    return kept[::-1]
+        newest_first.append(exchange)
+    return newest_first[::-1]
 
 
-def _instruction(asked: Gathered, config_dir: Path | None) -> str:
-    needs_code = asked.intent in NEED_CODE
-    prompt = f"mode_{asked.mode}" if needs_code else "general"
-    texts = [render_prompt(prompt, config_dir, question=asked.question)]
-    if not asked.block.text and asked.searched:
+def _instruction(gathered: Gathered, config_dir: Path | None) -> str:
+    needs_code = gathered.intent in NEED_CODE
+    prompt = f"mode_{gathered.mode}" if needs_code else "general"
+    texts = [render_prompt(prompt, config_dir, question=gathered.question)]
+    if not gathered.block.text and gathered.searched:
         texts.append(render_prompt("nothing_found", config_dir))
-    elif not asked.block.text and (needs_code or asked.suggest):
+    elif not gathered.block.text and (needs_code or gathered.suggest):
         texts.append(render_prompt("no_context", config_dir))
-    if asked.strict and needs_code:
+    if gathered.strict and needs_code:
         texts.append(render_prompt("strict", config_dir))
-    if asked.profile:
-        texts.append(f"[PROFILE]\n{asked.profile}")
-    if asked.instructions:
-        wished = _cut(asked.instructions, CLIENT_CHARACTERS)
-        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{wished}")
-    text = "\n\n".join(text.rstrip() for text in texts)
-    return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
+    if gathered.profile:
+        texts.append(f"[PROFILE]\n{gathered.profile}")
+    if gathered.instructions:
+        instructions = _cut(gathered.instructions, CLIENT_CHARACTERS)
+        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{instructions}")
+    text = "\n\n".join(map(str.rstrip, texts))
+    return f"[MODE: {gathered.mode}]\n[INSTRUCTION]\n{text}\n"
 
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else text[: room - len(SHORTENED)] + SHORTENED
 
 
-Asked = tuple[list[ToolCall], str, str]
-"""The looks that the model wants, all that it said, and what of that was not told."""
+Reply = tuple[list[ToolCall], str, str]
+"""The looks that the model asks for, its full text, and the text withheld from the reader."""
 
 
 def ask_model(
@@ -193,10 +201,12 @@ def ask_model(
     tools: Sequence[Mapping[str, Any]] = (),
     by_lines: bool = False,
     warning: str = "",
-) -> Generator[Piece, None, Asked]:
-    """One request with `block` in its `messages`: the answer goes on to the reader, its citations
-    in one shape; of what belongs to looks, calls of `tools` or written `by_lines`, nothing does.
-    Raises ModelError, ContextLengthError before the first word alone."""
+) -> Generator[Piece, None, Reply]:
+    """Send one request with `block` in its `messages`; yield the answer, return the reply.
+
+    Citations get one form. Looks, as calls of `tools` or written `by_lines`, are withheld from the
+    reader. Raises ModelError; ContextLengthError only before the first word.
+    """
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
     code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
     citations = CitationWriter(block.chunks, code)
@@ -211,9 +221,7 @@ def ask_model(
                     yield piece
                 else:
                     text, held = text + piece, held + piece
-                    looks = by_lines and may_be_looks(text)
-                    most = HELD_CHARACTERS if _ABOUT_TO.match(text) else LEAST_HELD
-                    if not looks and not (tools and len(text) <= most):
+                    if not _may_be_looks_yet(text, bool(tools), by_lines):
                         yield citations.feed(held)
                         held = ""
                     elif len(text) > LONGEST_LOOKS:
@@ -221,10 +229,11 @@ def ask_model(
     except ModelError as error:
         yield citations.close()
         if text != held and isinstance(error, ContextLengthError):
-            # Too late to begin anew: the reader already has a part of the answer.
+            # Too late to start again: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
-    calls = calls or (read_looks(text) if by_lines else [])
+    if by_lines and not calls:
+        calls = read_looks(text)
     if not calls:
         yield citations.feed(held) + citations.close()
     elif rest := citations.close() if held != text else "":
@@ -232,16 +241,26 @@ def ask_model(
     return calls, text, held
 
 
-def shrink(asked: Gathered, room: int = 0) -> Gathered:
-    """`asked` without history and with the block packed anew into `room` characters (0: half of
-    its length); a block that cannot be made so short stays as it is."""
-    whole = asked.block
-    # What it can hold is not known, and a second refusal costs more than a little code left out.
+def _may_be_looks_yet(text: str, tools: bool, by_lines: bool) -> bool:
+    """Return whether `text`, so far, may be looks or announce calls of tools."""
+    if by_lines and may_be_looks(text):
+        return True
+    most = HELD_CHARACTERS if _ABOUT_TO.match(text) else LEAST_HELD
+    return tools and len(text) <= most
+
+
+def shrink(gathered: Gathered, room: int = 0) -> Gathered:
+    """Return `gathered` without history and with the block packed into `room` characters.
+
+    0 stands for half of its length. A block that cannot be made so short stays as it is.
+    """
+    whole = gathered.block
+    # The model's limit is unknown, and a second refusal costs more than a little code left out.
     room = room or len(whole.text) // 2
     half = pack(whole.chunks, room)
     if not half.chunks:  # all are long: the best alone may use all of the room
         half = pack(whole.chunks[:1], room)
-    kept = {(c.path, c.start_line) for c in half.chunks}
-    left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
-    half = replace(half, dropped=(*left_out, *whole.dropped))
-    return replace(asked, block=half if half.chunks else whole, history=(), similar=())
+    starts = {(chunk.path, chunk.start_line) for chunk in half.chunks}
+    dropped = tuple(c for c in whole.chunks if (c.path, c.start_line) not in starts)
+    half = replace(half, dropped=dropped + whole.dropped)
+    return replace(gathered, block=half if half.chunks else whole, history=(), similar=())

@@ -1,4 +1,4 @@
-"""What anybody who asks may choose: declared once for HTTP, the terminal and docs/api.md."""
+"""The options of a question, declared once for HTTP, the terminal and docs/api.md."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from codeqa.types import Effort, HydeMode, Mode
 
 
 def _option(default: Any, help: str, flag: str = "") -> Any:
-    """A choice with the sentence that explains it; `flag` is its option of `codeqa ask`, '' for
-    none."""
+    """Declare an option with its help; `flag` is its name in `codeqa ask`, '' for none."""
     return field(default=default, metadata={"help": help, "flag": flag})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionOptions:
-    """The choices beside a question; '' leaves one to settings and policy."""
+    """The options of a question; '' leaves one to settings and policy."""
 
     conversation: str = _option(
         "", "An id of your choice; questions with the same id continue each other."

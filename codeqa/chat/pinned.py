@@ -1,4 +1,4 @@
-"""Places that the context must hold, or must not, as whoever asks has chosen them."""
+"""Places that the user has chosen for the context, to hold or to leave out."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from codeqa.repositories.files import Files
 from codeqa.types import Chunk
 
 PLACES = 200
-"""Places that may be pinned, or excluded, at once: more than any context holds."""
+"""Most places that may be pinned, or excluded, at once: more than any context holds."""
 
 _PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
 def check_places(places: Iterable[str]) -> tuple[str, ...]:
-    """Return `places`, each once. Raises UsageError for one that is none, or too many."""
-    checked = tuple(dict.fromkeys(places))
-    if len(checked) > PLACES:
+    """Return `places`, each once. Raises UsageError for one that isn't a place, or too many."""
+    distinct = tuple(dict.fromkeys(places))
+    if len(distinct) > PLACES:
         raise UsageError(f"More than {PLACES} locations were given.", "Give fewer.")
-    for place in checked:
+    for place in distinct:
         parse_place(place)
-    return checked
+    return distinct
 
 
 def parse_place(place: str) -> tuple[str, int, int]:
@@ -40,27 +40,28 @@ def parse_place(place: str) -> tuple[str, int, int]:
 def choose_chunks(
     block: ContextBlock, options: AskOptions, files: Files, room: int
 ) -> ContextBlock:
-    """Return `block` packed anew into `room` characters: what is pinned first, which shares the
-    room, and without what is excluded. Raises as `read_place` does."""
+    """Return `block` packed anew into `room` characters, with pinned and without excluded places.
+
+    The pinned ones come first and share the room. Raises as `read_place` does.
+    """
     if not options.chooses_chunks:
         return block
-    chunks = (*block.chunks, *block.dropped)
+    chunks = block.chunks + block.dropped
     pinned = read_pinned(files, options.pin, chunks)
     others = [chunk for chunk in chunks if chunk.place not in options.exclude]
-    packed = pack([*pinned, *others], room, share=1 / max(2, len(pinned)))
+    packed = pack(pinned + others, room, share=1 / max(2, len(pinned)))
     return replace(packed, note=block.note)
 
 
 def read_pinned(files: Files, places: Iterable[str], chunks: Sequence[Chunk] = ()) -> list[Chunk]:
     """Return the chunks at `places`: those of `chunks`, else as their files are now."""
-    at = {chunk.place: chunk for chunk in chunks}
-    pinned = (at.get(place) or read_place(files, place) for place in places)
+    by_place = {chunk.place: chunk for chunk in chunks}
+    pinned = (by_place.get(place) or read_place(files, place) for place in places)
     return [replace(chunk, why="pinned") for chunk in pinned]
 
 
 def read_place(files: Files, place: str) -> Chunk:
-    """Return the chunk at `place` as its file is now. Raises NotFoundError if that has no such
-    lines."""
+    """Return the chunk at `place` as its file is now. Raises NotFoundError for missing lines."""
     path, start, end = parse_place(place)
     file = files.read(path)
     lines = file.text.split("\n")

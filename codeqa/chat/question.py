@@ -1,4 +1,4 @@
-"""Reads what is asked: the first stage of a turn."""
+"""Parse the user's message: the first stage of a turn."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 
 
-def read_question(asked: AskOptions) -> Question:
-    """Parse and mask what is asked. Raises UsageError for what cannot be asked, for a place that is
-    none, and for too many of them."""
+def read_question(options: AskOptions) -> Question:
+    """Parse and mask the message. Raises UsageError for an empty one, and for invalid places."""
+    history = None
+    if options.history is not None:
+        history = tuple(map(masked_exchange, options.history))
     options = replace(
-        asked,
-        question=mask_secrets(well_formed(asked.question)),
-        conversation=well_formed(asked.conversation),
-        replaces=well_formed(asked.replaces),
-        after=well_formed(asked.after),
-        pin=check_places(asked.pin),
-        exclude=check_places(asked.exclude),
-        instructions=mask_secrets(well_formed(asked.instructions)),
-        history=None if asked.history is None else tuple(map(masked_exchange, asked.history)),
+        options,
+        question=mask_secrets(well_formed(options.question)),
+        conversation=well_formed(options.conversation),
+        replaces=well_formed(options.replaces),
+        after=well_formed(options.after),
+        pin=check_places(options.pin),
+        exclude=check_places(options.exclude),
+        instructions=mask_secrets(well_formed(options.instructions)),
+        history=history,
     )
     untagged = strip_tag(options.question)
     mode, text = read_mode(untagged, options.mode)

@@ -18,7 +18,7 @@ from typing import Any
 
 from codeqa.chat.events import ToolStep
 from codeqa.chat.looks import LOOK_TOOLS
-from codeqa.chat.messages import TOO_LONG, Asked, ask_model, build_messages, characters_left, shrink
+from codeqa.chat.messages import TOO_LONG, Reply, ask_model, build_messages, characters_left, shrink
 from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, Piece
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
@@ -214,8 +214,8 @@ class Reader:
                 return
 
     def _watched(
-        self, request: Generator[Piece, None, Asked], reading: _Reading
-    ) -> Generator[Piece, None, Asked]:
+        self, request: Generator[Piece, None, Reply], reading: _Reading
+    ) -> Generator[Piece, None, Reply]:
         """Pass on what a request yields, and note whether there is text of an answer. Raises
         ModelError where it has failed so often that the next time has to be another request."""
         with closing(request):
@@ -223,7 +223,7 @@ class Reader:
                 try:
                     piece = next(request)
                 except StopIteration as end:
-                    asked: Asked = end.value
+                    asked: Reply = end.value
                     return asked
                 reading.answered |= isinstance(piece, str) and bool(piece)
                 yield piece

@@ -1,4 +1,4 @@
-"""What a question is, and what is to be done about it: the second stage of a turn."""
+"""Classify a question and decide what to do about it: the second stage of a turn."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Router:
     def route(
         self, question: Question, vector: Vector | None, so_far: ConversationSoFar, steps: Steps
     ) -> Routed:
-        """Take the question for what it is, and decide."""
+        """Classify the question, and decide what to do."""
         with steps.time("classify"):
             plain = by_words(question.words, has_history=so_far.begun)
-            question, intent, said = self._classify(question, so_far, plain)
+            question, intent, understood = self._classify(question, so_far, plain)
         with steps.time("topic"):
             features = extract_features(
                 question.text,
@@ -58,40 +58,44 @@ class Router:
                 asks_exactly=question.exact is not None,
             )
             planned = self._decision(question, features, intent)
-            leaving, said = self._gate_topic(question, so_far, intent, features, planned, said)
+            leaving, understood = self._gate_topic(
+                question, so_far, intent, features, planned, understood
+            )
         with steps.time("features"):
             if leaving.to:
                 features = features.leaving(leaving.to)
         with steps.time("policy"):
-            if leaving.to:  # else what is planned holds
+            if leaving.to:  # else the plan holds
                 planned = self._decision(question, features, intent)
             decision, problems = self.hooks.run(
                 "policy_override", planned, features=features, intent=intent, question=question.text
             )
-        standalone, by = "", ""
+        standalone, completed_by = "", ""
         if _needs_completing(question, so_far, features, decision):
-            standalone, by = (said.question, "model") if said else ("", "")
+            standalone = understood.question if understood else ""
+            completed_by = "model" if standalone else "carried"
             if not standalone:
-                by = "carried"
                 standalone = complete_by_words(question.text, so_far.history, so_far.names)
-            by = by if standalone != question.text else ""
+            if standalone == question.text:
+                completed_by = ""
         query = parse_query(standalone, path=question.mask) if standalone else question.query
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
+        usage = understood.usage if understood else NO_USAGE
         return Routed(
             question, so_far, vector, intent, leaving, features, decision, standalone, query,
-            by, facts, problems, said.usage if said else NO_USAGE,
+            completed_by, facts, problems, usage,
         )  # fmt: skip
 
     def _classify(
         self, question: Question, so_far: ConversationSoFar, plain: Intent
     ) -> tuple[Question, Intent, Understood | None]:
-        """The intent, and what a model said where it was asked for it."""
+        """Return the question, its intent, and the reply of a model where one was asked."""
         options = question.options
         if options.tag_is_default and question.tagged:
             sure = plain.name in ("profile", "privacy") and plain.confidence >= MODEL_BELOW
-            # Not all that counts as general: whether a question is about the code is hard to
-            # tell, and a needless search costs less than leaving out one that was wanted.
+            # Not for every general question: whether one is about the code is hard to tell, and a
+            # needless search costs less than a missing one.
             if sure or is_greeting(question.text):
                 return replace(question, typed=strip_tag(question.typed)), plain, None
         if options.chooses_chunks or question.mode_chosen or question.query.points_at_code:
@@ -106,16 +110,18 @@ class Router:
         if plain.name not in NEED_CODE and self._asks_of_code(question):
             why = "it asks about something that this repository defines"
             return question, Intent("knowledge_base", 1.0, "heuristics", why), None
-        if known := self.small_call.recall(options.user, question.text, so_far.begun):
-            return question, known, None
+        if intent := self.small_call.recall(options.user, question.text, so_far.begun):
+            return question, intent, None
         if plain.confidence >= MODEL_BELOW:
             return question, plain, None
-        said = self._ask(question, so_far)
-        return question, said.intent or plain, said
+        understood = self._ask(question, so_far)
+        return question, understood.intent or plain, understood
 
     def _asks_of_code(self, question: Question) -> bool:
-        """Whether it asks about something that the repository defines: "what do you know about
-        load_order?" is not about what the app knows of its writer."""
+        """Return whether the question is about something that the repository defines.
+
+        "What do you know about load_order?" is not about what the app knows of the user.
+        """
         with suppress(CodeQAError):  # there is no index yet
             return asks_of_code(question.text, question.words, self.tables())
         return False
@@ -125,42 +131,46 @@ class Router:
         question: Question,
         so_far: ConversationSoFar,
         intent: Intent,
-        staying: Features,
+        features: Features,
         planned: PolicyDecision,
-        said: Understood | None,
+        understood: Understood | None,
     ) -> tuple[Leaving, Understood | None]:
-        """What leaves the topic gets no earlier code. A model has the last word: where it was asked
-        already, where the question is to be completed anyway, or where words may be wrong.
-        `staying` and `planned` are what it is, and what is done about it, if it stays."""
-        chosen = staying.tagged or intent.source == "user"
-        # A client without a conversation has the code of its last question, too.
+        """Return whether the question leaves the topic, which then gets no earlier code.
+
+        A model has the last word: where it was asked already, where the question needs completing
+        anyway, or where words may be wrong. `features` and `planned` hold if the question stays.
+        """
+        chosen = features.tagged or intent.source == "user"
+        # A client without a conversation also has the code of its last question.
         at_hand = bool(so_far.context.chunks)
         gated, leaving = at_hand and not chosen and intent.name in NEED_CODE, STAYS
         if gated:
-            with suppress(CodeQAError):  # without an index it goes on from what is cached
+            with suppress(CodeQAError):  # without an index the cached code is used
                 tables = self.tables()
                 leaving = leaving_by_words(
                     question.query, question.words, so_far.history, so_far.context, tables
                 )
-        due = _needs_completing(question, so_far, staying, planned)
-        if said is None and (due or leaving.doubtful):
-            said = self._ask(question, so_far)
-        if gated and said and said.leaving:
-            leaving = said.leaving
-        return leaving, said
+        incomplete = _needs_completing(question, so_far, features, planned)
+        if understood is None and (incomplete or leaving.doubtful):
+            understood = self._ask(question, so_far)
+        if gated and understood and understood.leaving:
+            leaving = understood.leaving
+        return leaving, understood
 
     def _ask(self, question: Question, so_far: ConversationSoFar) -> Understood:
-        """What the small model says of it, where there is one and it may be asked."""
+        """Return the reply of the small model; an empty one where it may not be asked."""
         options = question.options
         fast = (options.effort or self.settings.effort) == "fast"
-        # One call is made at `fast`, and that answers; the small model is that of the one in use.
+        # At `fast` the only call is the answer; the small model belongs to the model in use.
         if not options.use_model or fast or options.with_model:
             return Understood()
-        earlier = (so_far.begun, so_far.history, so_far.names)
-        return self.small_call.ask(options.user, question.text, *earlier, options.cancelled)
+        history = so_far.history
+        return self.small_call.ask(
+            options.user, question.text, so_far.begun, history, so_far.names, options.cancelled
+        )
 
     def _decision(self, question: Question, features: Features, intent: Intent) -> PolicyDecision:
-        if question.mode == ISSUE:  # whoever reviews it searches for itself
+        if question.mode == ISSUE:  # the review searches for itself
             return PolicyDecision("knowledge_base", reply=ISSUE, rules=(ISSUE,))
         retrieval = question.options.retrieval or self.settings.retrieval
         return decide(features, intent, auto=retrieval == "auto")
@@ -169,6 +179,7 @@ class Router:
 def _needs_completing(
     question: Question, so_far: ConversationSoFar, features: Features, decision: PolicyDecision
 ) -> bool:
-    """Whether it is searched for and says too little alone."""
-    searched = decision.inject_rag and bool(so_far.history)
-    return searched and is_incomplete(question.query, question.words, features)
+    """Return whether the question will be searched for and says too little alone."""
+    if not decision.inject_rag or not so_far.history:
+        return False
+    return is_incomplete(question.query, question.words, features)

@@ -1,6 +1,6 @@
-"""The values of a turn, in the order in which they come to be; `record` has the last, `TurnRecord`.
+"""The values of a turn, in the order in which they are made; `record` has the last, `TurnRecord`.
 
-None changes: a stage takes what the ones before it made, and gives a new one.
+All are immutable: a stage takes those of earlier stages and returns a new one.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from codeqa.text import has_tag
 from codeqa.types import NO_USAGE, Exchange, TokenUsage
 
 Vector: TypeAlias = NDArray[np.float32]
-"""Of a question, of shape (d,)."""
+"""The vector of a question, of shape (d,)."""
 
 Place: TypeAlias = tuple[str, int, int]
 """Path, first and last line."""
 
 
-# What is asked.
+# The question.
 
 
 @dataclass(frozen=True, slots=True)
 class AskOptions(QuestionOptions):
-    """A question and what is wanted of its answer; built once, by the surface that is asked."""
+    """A question with its options; built once, by the surface that receives it."""
 
     question: str
-    """As typed. With `@codebase` or an `@name` it is searched for; what is done for one without
-    is for the policy to say."""
+    """As typed. With `@codebase` or an `@name` it is searched for; for one without, the policy
+    decides."""
     user: str = LOCAL_USER
     use_model: bool = True
     history: tuple[Exchange, ...] | None = None
-    """The conversation so far where the client keeps it, oldest first; None where we do."""
+    """The conversation so far where the client stores it, oldest first; None where CodeQA does."""
     instructions: str = ""
-    """What that client asks of its answers; stands beside our rules, never in their place."""
+    """Instructions of that client for its answers; they never replace our rules."""
     keep: bool = True
     """Whether the turn is stored, and its context becomes the conversation's."""
     cancelled: Cancelled = never
@@ -69,26 +69,26 @@ class Question:
     """A message, parsed and masked once, by `question.read_question`."""
 
     options: AskOptions
-    """With well-formed text, secret-looking strings masked, and places that are some."""
+    """With well-formed text, secret-looking strings masked, and valid places."""
     typed: str
-    """With its tag, as it is kept."""
+    """The message with its tag, as it is stored."""
     text: str
-    """Without tag and mode."""
+    """The message without tag and mode."""
     mode: str
     mode_chosen: bool
-    """The user chose it; else the words did."""
+    """Whether the user chose the mode; else the words did."""
     whole_files: str
     """`files` or `all` where whole files are asked for, else ''."""
     mask: str
-    """Which of all files: a pattern, '' for every one."""
+    """The pattern for `all`; '' for every file."""
     query: Query
-    """`text`, taken apart into what it looks for."""
+    """The text, parsed for a search."""
     words: Reading
-    """The same, by what its words may mean."""
+    """The text, read by what its words may mean."""
     personal: PersonalReading
-    """What `text` says of its writer."""
+    """What the text says about the user."""
     exact: ExactQuestion | None
-    """What it asks for that is counted rather than searched for; None for any other."""
+    """Set for a question that is answered by counting rather than by a search."""
 
     @property
     def tagged(self) -> bool:
@@ -97,44 +97,43 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSoFar:
-    """What is known when a question arrives; made by `conversations`."""
+    """The conversation when a question arrives; made by `conversations`."""
 
     history: tuple[Exchange, ...] = ()
     """The latest answered questions of the conversation, oldest first."""
     profile: Mapping[str, str] = field(default_factory=dict)
-    """What the user has told of themselves."""
+    """Facts that the user has told about themselves."""
     messages: int = 0
     """Length of the conversation, questions and answers."""
     context: ContextBlock = NO_CONTEXT
-    """What was found for an earlier question."""
+    """The code of an earlier question."""
     context_lost: bool = False
-    """It would be in the cache, which cannot be asked."""
+    """Whether that code would be in the cache, which cannot be reached."""
     shown: Callable[[], Iterable[str]] = tuple
-    """Paths of the files that its turns have shown lines of; read when they are asked for."""
+    """Returns the paths of the files that its turns have shown lines of."""
     cites_code: bool = False
-    """Its answers are known from the client alone, and cite code."""
+    """Whether its answers come from the client alone, and cite code."""
     names: tuple[str, ...] = ()
     """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
     path: tuple[str, ...] = ()
-    """Ids of the turns before this one, the latest last, as far as they were read."""
+    """Ids of the turns before this one, the latest last, as far as they were loaded."""
     parent: str = ""
     """Id of the turn that this one follows; '' for none."""
     replaced: TurnRecord | None = None
-    """The turn that this one takes the place of."""
+    """The turn that this one replaces."""
 
     @property
     def begun(self) -> bool:
-        """There is something that a message may go on from: a client without conversations has
-        only code."""
+        """Whether a message may be a follow-up; a client without conversations has only code."""
         return self.messages > 0 or self.context_lost or bool(self.context.chunks)
 
 
-# What is to be done about it.
+# The decision.
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A question with its place in the conversation, and what is to be done; made by `route`."""
+    """A question in its conversation, with the decision what to do; made by `route`."""
 
     question: Question
     so_far: ConversationSoFar
@@ -142,26 +141,29 @@ class Routed:
     """Of the question; None for one that the embedding knows no word of."""
     intent: Intent
     leaving: Leaving
-    """Whether it leaves what the conversation was about."""
+    """Whether it leaves the topic of the conversation."""
     features: Features
     decision: PolicyDecision
     standalone: str
-    """What is searched for instead of a follow-up that says too little alone; '' for any other."""
+    """The completed text of a follow-up that says too little alone; '' for any other question."""
     query: Query
-    """What is searched for: the question, or `standalone`, taken apart."""
+    """The query to search for: the question, or `standalone`, parsed."""
     completed_by: str
-    """What made it complete: `model`, `carried` (words of earlier questions), or ''."""
+    """How `standalone` was made: `model`, `carried` (words of earlier questions), or ''."""
     facts: Mapping[str, str]
-    """About its writer, that are to be kept."""
+    """Facts about the user that are to be stored."""
     problems: tuple[str, ...]
     """Hooks whose part was left out, a sentence each."""
     usage: TokenUsage = NO_USAGE
-    """What a model took to understand it, where one was asked."""
+    """Tokens of the model that helped to understand it, where one was asked."""
 
     @property
     def deletes(self) -> str:
-        """What its writer has deleted by it: `profile`, …; '' for nothing. A program that keeps the
-        conversation itself speaks for its user, and may repeat whatever it has read."""
+        """What the user deletes with this message: `profile`, …; '' for nothing.
+
+        Never from a program that stores the conversation itself: it speaks for its user, and may
+        repeat whatever it has read.
+        """
         options = self.question.options
         from_program = options.history is not None or not options.keep
         if from_program or self.decision.reply != "privacy":
@@ -169,7 +171,7 @@ class Routed:
         return self.question.personal.confirmed
 
     def classification(self) -> Classified:
-        """Return what the message is taken for, and why."""
+        """Return how the message is classified, and why."""
         decision = self.decision
         return Classified(
             intent=decision.intent,
@@ -185,16 +187,16 @@ class Routed:
         )
 
 
-# What the answer may draw on.
+# The material of the answer.
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """All that an answer may draw on; made by `gather`."""
+    """The material that an answer may use; made by `gather`."""
 
     message: Question
     question: str
-    """What the model is asked: the text of the message, unless a hook words it otherwise."""
+    """The question for the model: the text of the message, unless a hook rewords it."""
     block: ContextBlock = NO_CONTEXT
     searched: bool = False
     """Whether the code base was searched for this question; else `block` is an earlier one's."""
@@ -205,33 +207,33 @@ class Gathered:
     similar: tuple[Exchange, ...] = ()
     """Earlier questions that resemble this one, with their answers, the most similar first."""
     profile: str = ""
-    """What the user told of themselves, as `key: value` lines."""
+    """Facts that the user told about themselves, as `key: value` lines."""
     instructions: str = ""
-    """What the client program asks of the answer: wishes, beside the rules and never for them."""
+    """Instructions of the client program for the answer; they never replace the rules."""
     suggest: bool = False
-    """Whether asking again with `@codebase` is to be suggested."""
+    """Whether to suggest asking again with `@codebase`."""
     reply: str = ""
     """Which of the app's own replies the answer is; '' when it is none."""
     strict: bool = False
     """Whether the model is told to say only what the code shows."""
     evidence: QuotedEvidence | None = None
-    """For a writer that quotes, and what was counted for every one."""
+    """Quotes for an answer without a model, and the counted list for any answer."""
     model: Model | None = None
     """The model that may answer."""
     budget: Budget | None = None
-    """How much code it may be given."""
+    """How much code it may be sent."""
     window: int = 0
     """Tokens that the model takes; 0 is unknown."""
     search: SearchResult | None = None
-    """What the search found, as it is kept; None where nothing was searched."""
+    """The result of the search, as it is stored; None where nothing was searched."""
     effort: str = ""
     """`fast`, `normal` or `deep`; '' where nothing was searched."""
     may_look: bool = False
     """Whether the model may look further before it answers."""
     rewritten: str = ""
-    """What was searched for instead of a follow-up that says too little alone."""
+    """The completed question, where it was searched for in place of a short follow-up."""
     warnings: tuple[str, ...] = ()
-    """What the reader should know about it, as sentences."""
+    """Sentences for the user."""
     problems: tuple[str, ...] = ()
     """Hooks whose part was left out, a sentence each."""
 
@@ -246,15 +248,17 @@ class Gathered:
     @property
     def retrieved(self) -> Retrieved:
         """How much was retrieved for it."""
-        found = len(self.block.chunks) if self.searched else 0
-        return Retrieved(num_docs=found, similar_queries=len(self.similar))
+        chunks = len(self.block.chunks) if self.searched else 0
+        return Retrieved(num_docs=chunks, similar_queries=len(self.similar))
 
     def masked(self) -> Gathered:
-        """Return the same with secret-looking strings made asterisks: those of earlier answers and
-        of hooks. The message is masked when it is read, the code when it is indexed."""
-        read = (self.message.text, self.message.options.instructions)
+        """Return a copy with secret-looking strings of earlier answers and of hooks masked.
+
+        The message is masked when it is parsed, the code when it is indexed.
+        """
+        message_texts = (self.message.text, self.message.options.instructions)
         question, instructions = self.question, self.instructions
-        if (question, instructions) != read:
+        if (question, instructions) != message_texts:
             question, instructions = mask_secrets(question), mask_secrets(instructions)
         return replace(
             self,
@@ -266,17 +270,18 @@ class Gathered:
         )
 
 
-def masked_exchange(one: Exchange) -> Exchange:
-    """Return `one` with secret-looking strings made asterisks."""
-    return replace(one, question=mask_secrets(one.question), answer=mask_secrets(one.answer))
+def masked_exchange(exchange: Exchange) -> Exchange:
+    """Return `exchange` with secret-looking strings masked."""
+    question, answer = mask_secrets(exchange.question), mask_secrets(exchange.answer)
+    return replace(exchange, question=question, answer=answer)
 
 
-# The answer as it is written.
+# The answer.
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What left for a model: yielded before the request, and again when it is repeated."""
+    """A request to a model: yielded before it is sent, and again when it is repeated."""
 
     model: str = ""
     """`provider/name`; '' when no model was asked."""
@@ -284,14 +289,14 @@ class ModelRequest:
     messages: tuple[SentMessage, ...] = ()
     """Exactly as sent, in order."""
     block: ContextBlock = NO_CONTEXT
-    """The block among them."""
+    """The context block in the messages."""
     warning: str = ""
-    """What the reader should know about it, as a sentence."""
+    """A sentence for the user."""
 
 
 Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
-"""Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
-and at the end what the provider counted."""
+"""Text of the answer, and between it requests, looks, thoughts and pauses; at the end the tokens
+that the provider counted."""
 
 
 class AnswerGenerator(Protocol):
@@ -299,25 +304,25 @@ class AnswerGenerator(Protocol):
     def name(self) -> str:
         """What the surfaces call it: the model, `extractive` or `app`."""
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, gathered: Gathered, /) -> Generator[Piece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
 
-        Ends when `asked.cancelled()` is true; closing the generator stops the work behind it.
-        Raises ModelError, also after some text.
+        Ends when `gathered.cancelled()` is true; closing the generator stops the work. Raises
+        ModelError, also after some text.
         """
 
 
-# What of it holds.
+# The check.
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An answer, read against the code by `check`."""
+    """The result of checking an answer against the code, made by `check`."""
 
     revised: str = ""
-    """The answer as a hook changed it after it was read; '' when none did."""
+    """The answer as a hook changed it after the check; '' when none did."""
     citations: Sequence[Citation] = ()
     suggestions: tuple[str, ...] = ()
-    """What may be asked next."""
+    """Suggested next questions."""
     problems: tuple[str, ...] = ()
     """Hooks whose part was left out, a sentence each."""
