@@ -32,8 +32,11 @@ EVERYBODY = "*"
 
 
 class Rules(BaseModel):
-    """Say which groups see which repositories: the first pattern that fits decides, and owners
-    alone see what none fits. So nobody sees more by a file of which half is written."""
+    """Say which groups see which repositories.
+
+    The first pattern that fits decides; only owners see repositories that none fits. So a file of
+    which only half is written never shows anybody more.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +46,7 @@ class Rules(BaseModel):
     with or without the port, without the branch) or the path of a folder, others with the name."""
 
     def allow(self, groups: frozenset[str], location: Location) -> bool:
-        """Whether one of `groups` sees a repository."""
+        """Return whether one of `groups` sees a repository."""
         return not self.groups_of(location).isdisjoint(groups)
 
     def groups_of(self, location: Location) -> frozenset[str]:
@@ -61,7 +64,8 @@ class Rules(BaseModel):
             server, *path = inside.replace(",", "/").split("/")
             host, _, port = server.rpartition("_")
             servers = {f"{host}:{port}", host} if host and port.isdigit() else {server}
-            sources = {f"{one}/{'/'.join(path).partition('@')[0]}" for one in servers}
+            source = "/".join(path).partition("@")[0]
+            sources = {f"{server}/{source}" for server in servers}
         for pattern, groups in self.repositories.items():
             names = sources if "/" in pattern else {location.name}
             if any(fnmatchcase(name, pattern) for name in names):
@@ -93,7 +97,8 @@ class Proxy:
         self._user, self._groups = settings.auth_user, settings.auth_groups
         self._rules = settings.config_dir / "access.toml"
         try:
-            networks = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
+            addresses = map(str.strip, settings.auth_from.split(","))
+            networks = [ipaddress.ip_network(address) for address in addresses]
         except ValueError:
             networks = []
         if not networks or not all(network.prefixlen for network in networks):
@@ -104,8 +109,11 @@ class Proxy:
         read_rules(self._rules)
 
     def member(self) -> Member:
-        """Return who sent this request. Raises RequestRefusedError for one that came from elsewhere
-        (403) or does not name one user (401), and while the rules cannot be read (503)."""
+        """Return the user who sent this request.
+
+        Raises RequestRefusedError for a request that came from elsewhere (403) or does not name one
+        user (401), and while the rules cannot be read (503).
+        """
         address = ip_address(request.remote_addr or "")
         if address is None or not any(address in network for network in self._networks):
             raise RequestRefusedError(403, "Come through the proxy that signs people in.")
@@ -117,15 +125,17 @@ class Proxy:
         except SettingsError as error:
             log.error("nobody sees any repository: %s", error)
             raise RequestRefusedError(503, "Its log says what is wrong in access.toml.") from None
-        own = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
+        own_groups = frozenset(group.strip(" \t") for group in groups) - {""} | {EVERYBODY}
         name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
-        if not own.isdisjoint(rules.owners):
+        if not own_groups.isdisjoint(rules.owners):
             return Member(name)
-        return Member(name, owner=False, sees=partial(rules.allow, own))
+        return Member(name, owner=False, sees=partial(rules.allow, own_groups))
 
     def _header(self, name: str) -> str:
-        """Return a header's value. Raises RequestRefusedError (401) for one that came twice, of
-        which one may be the user's own."""
+        """Return a header's value.
+
+        Raises RequestRefusedError (401) if it was sent twice: one may be the user's own.
+        """
         text = request.headers.get(name, "").encode("latin-1").decode("utf-8", "surrogateescape")
         if name.upper() in request.headers.get(TWICE, "").split() or not text.isprintable():
             raise RequestRefusedError(401, f"The proxy must send {name} once, in plain UTF-8.")

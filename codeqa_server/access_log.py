@@ -8,6 +8,7 @@ import os
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from flask import g, request
 
@@ -29,17 +30,19 @@ class AccessLog:
 
     def note(self, status: int) -> None:
         """Add a line for this request, which ended with `status`."""
-        values = {
+        values: dict[str, Any] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "user": member_of_request().user,
             "at": f"{request.method} {request.url_rule}",
-            "repositories": [one.id for one in g.engine.repositories] if "engine" in g else [],
+            "repositories": [],
             "status": status,
         }
+        if "engine" in g:
+            values["repositories"] = [location.id for location in g.engine.repositories]
         if self._text and status < 400:
             sent = json.dumps(request.get_json(silent=True), ensure_ascii=False)
             values["text"] = mask_secrets(g.get("question") or sent)
-        try:  # opened anew each time, so that whoever rotates it need not tell
+        try:  # opened each time, so that a program may rotate it without notice
             with open(self._path, "ab", opener=partial(os.open, mode=0o600)) as file:
                 file.write(f"{json.dumps(values)}\n".encode())
         except OSError as error:

@@ -10,8 +10,10 @@ from codeqa.web.security import Allowance, token_digest
 
 
 class SharedAllowance(Allowance):
-    """Count for all processes that use `redis`, in windows of `seconds` that begin with a request;
-    each process counts alone while Redis is gone."""
+    """Count the requests of all processes that use `redis`.
+
+    A window of `seconds` begins with a request. Each process counts alone while Redis is gone.
+    """
 
     def __init__(self, redis: RedisCache, name: str, most: int, seconds: int) -> None:
         super().__init__(name, most, seconds)

@@ -22,8 +22,11 @@ This machine holds the manifest of each, commits its rows and builds its small i
 
 
 def index_list(names: Path, builder: Builder, how: dict[str, Any]) -> None:
-    """Index the folders that stand in the file `names`, some at a time, with the arguments `how` of
-    `Indexer.run`; one that fails keeps no other from it. Raises RepositoryError that names them."""
+    """Index the folders that the file `names` lists, some at a time.
+
+    `how` are arguments of `Indexer.run`. The others are indexed even if one fails; then this raises
+    RepositoryError with the names of those that failed.
+    """
     with builder.running(open_location(load_settings(), names.absolute().parent)):
         _index_each(names, {**how, "builder": builder})
 

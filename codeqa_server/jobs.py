@@ -51,8 +51,10 @@ CANCELLED = "codeqa:cancelled:"
 
 
 class QueuedJobs:
-    """Keep `codeqa.web.jobs.Jobs` in Redis, where they outlive this process. Raises SettingsError
-    without REDIS_URL; each call but `reports` raises RequestRefusedError (503) while Redis is gone.
+    """Keep `codeqa.web.jobs.Jobs` in Redis, where they outlive this process.
+
+    Raises SettingsError without REDIS_URL. Each call but `reports` raises RequestRefusedError (503)
+    while Redis is gone.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -169,7 +171,7 @@ class _Meta(BaseModel):
 
 
 def _is_running(job: Job) -> bool:
-    """Whether it was running when it was fetched: one that has ended since is gone from Redis."""
+    """Return whether a job ran when it was fetched; one that has ended since is gone from Redis."""
     return job.get_status(refresh=False) == "started"
 
 
@@ -240,8 +242,10 @@ def perform(doing: str, repo: str, *arguments: str) -> None:
 
 
 def work(settings: Settings) -> None:
-    """Do the jobs of the queue until a signal ends it, each in a fork of this process, which
-    therefore loads nothing of LanceDB. Raises SettingsError."""
+    """Do the jobs of the queue until a signal ends this process. Raises SettingsError.
+
+    Each is done in a fork of this process, which therefore must not load LanceDB.
+    """
     queue = open_queue(settings, None)
     while True:
         _drop_unreadable(queue)

@@ -14,8 +14,11 @@ from codeqa.web.logs import request_fields
 
 
 class JsonLines(logging.Formatter):
-    """Format a record as a JSON object: time, level, logger, message, id and user of the request if
-    there is one; of an exception where it came from, without its words."""
+    """Format a record as a JSON object: time, level, logger and message.
+
+    Id and user of the request are added if there is one, and the place where an exception was
+    raised, without its text.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         values = {

@@ -31,8 +31,11 @@ MEASURED = {
 
 
 class PrometheusMetrics:
-    """Hold the values of MEASURED. Several `processes`, which this one forks, add up in the folder
-    that SHARED names, or in a temporary one. Raises SettingsError without prometheus-client."""
+    """Hold the values of MEASURED. Raises SettingsError without prometheus-client.
+
+    Several `processes`, which this one forks, add their values up in the folder that SHARED names,
+    or in a temporary one.
+    """
 
     def __init__(self, processes: int) -> None:
         if processes > 1 and not os.environ.get(SHARED):

@@ -58,7 +58,7 @@ async def _race(store: str) -> int:
     await first.create_table(name, schema=row.schema)
     try:
         others = [await lancedb.connect_async(uri) for _ in range(WRITERS)]
-        tables = [await one.open_table(name) for one in others]
+        tables = [await connection.open_table(name) for connection in others]
         await asyncio.gather(*(table.add(row) for table in tables))
         return int(await (await first.open_table(name)).count_rows())
     finally:

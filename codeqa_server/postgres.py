@@ -55,7 +55,7 @@ class _Connection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, *args, **options)
         except psycopg.errors._WaitTimeout:
-            problem = f"it said nothing for {SILENT_SECONDS:.0f} seconds"
+            problem = f"it did not answer for {SILENT_SECONDS:.0f} seconds"
             raise psycopg.OperationalError(problem) from None
 
     def execute(self, query: Any, parameters: Any = (), **options: Any) -> Any:  # type: ignore[override]
@@ -63,7 +63,8 @@ class _Connection(psycopg.Connection[Any]):
             query = re.sub(sqlite, postgres, query)
         # PostgreSQL takes no NUL in a text.
         values = [
-            one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in parameters
+            value.replace("\0", "\ufffd") if isinstance(value, str) else value
+            for value in parameters
         ]
         return super().execute(query, values or None, **options)
 
@@ -102,8 +103,11 @@ class Postgres(Database):
 
     @contextmanager
     def _transaction(self, statement: str, *, impatient: bool = True) -> Iterator[_Connection]:
-        """Yield a connection on which `statement` has begun a transaction: the block's work is kept
-        as a whole, or not at all when it raises. Wait up to BUSY_SECONDS for a lost server."""
+        """Yield a connection on which `statement` has begun a transaction.
+
+        The work of the block is stored as a whole, or not at all when it raises. Waits up to
+        BUSY_SECONDS for a lost server.
+        """
         connection, idle = None, self._idle[(os.getpid(),)]
         with self._free[os.getpid()]:
             try:
@@ -124,7 +128,7 @@ class Postgres(Database):
                 problem = error.diag.message_primary or str(error).splitlines()[0].rstrip(".")
                 raise (GoneError if self._gone(error) else StorageError)(
                     f"The state in {self.place} cannot be used: {problem}.",
-                    "Nothing that was kept is lost: see to the server, and to CODEQA_STATE.",
+                    "No stored data is lost. Check the server and CODEQA_STATE.",
                 ) from None
             finally:
                 if connection:
@@ -135,8 +139,10 @@ class Postgres(Database):
                         connection.close()
 
     def _gone(self, error: psycopg.Error) -> bool:
-        """Whether the server is not there: starting, ending, full or out of reach. If so, close its
-        connections and begin to wait."""
+        """Return whether the server is starting, ending, full or out of reach.
+
+        If so, close its connections and begin to wait.
+        """
         lost = isinstance(error, psycopg.OperationalError)
         if not lost or not (error.sqlstate or "08").startswith(("08", "57P", "53300")):
             return False
@@ -146,8 +152,10 @@ class Postgres(Database):
         return True
 
     def _connect(self) -> _Connection:
-        """Connect, and make the tables where there are none. Raises StorageError for those of
-        another version."""
+        """Connect, and make the tables where there are none.
+
+        Raises StorageError for tables of another version.
+        """
         connection = _Connection.connect(**self._address, autocommit=True)
         if connection.execute("SELECT to_regclass('codeqa')").fetchone() == (None,):
             made = f"CREATE TABLE IF NOT EXISTS codeqa AS SELECT {VERSION} AS version"

@@ -59,8 +59,10 @@ FRAGMENTS = "fragments"
 
 
 class RayBuilder:
-    """Build indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
-    UsageError for another name, SettingsError where Ray is not installed."""
+    """Build indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here.
+
+    Raises UsageError for another name, SettingsError where Ray is not installed.
+    """
 
     beside = True
 
@@ -100,7 +102,7 @@ class RayBuilder:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks at a time; one processor stays free for the work of a lost machine."""
+        """Return the number of tasks at a time; one processor stays free for lost ones."""
         import ray
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
@@ -113,8 +115,10 @@ class RayBuilder:
         writer: TableWriter,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
-        """Read `entries`, as `LocalBuilder` does, and write their rows as fragments. Raises
-        ClusterError when a machine cannot, or none makes progress."""
+        """Read `entries`, as `LocalBuilder` does, and write their rows as fragments.
+
+        Raises ClusterError when a machine cannot, or none makes progress.
+        """
         import ray
 
         chunks = _chunks(entries, manifest, self.tasks * CHUNKS_PER_TASK)
@@ -141,8 +145,10 @@ class RayBuilder:
     def commit(
         self, writer: TableWriter, batch: Batch, replaced: Sequence[str], fast: Embedding | None
     ) -> None:
-        """Put the fragments of the tasks in place of the rows of the files `replaced`: one commit
-        for each table, in the order of `TableWriter.write`."""
+        """Replace the rows of the files `replaced` by the fragments of the tasks.
+
+        There is one commit for each table, in the order of `TableWriter.write`.
+        """
         import lance
 
         writer.invalidate(replaced)
@@ -161,16 +167,19 @@ class RayBuilder:
             lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
 
     def tidy(self, writer: TableWriter, progress: Callable[[Progress], None]) -> None:
-        """Merge fragments and build the indices, large ones across the cluster; remove fragments of
-        lost tasks and dead runs. Raises ClusterError."""
+        """Merge fragments and build the indices, large ones across the cluster.
 
+        Fragments of lost tasks and dead runs are removed. Raises ClusterError.
+        """
         import ray
 
         def create(handle: Any, column: str) -> None:
             step = Progress("building the text index", 0, 0, f"{column} of {handle.name}")
             progress(step)
-            if (rows := handle.count_rows()) < DISTRIBUTED_ROWS:
-                return create_index(handle, column)
+            rows = handle.count_rows()
+            if rows < DISTRIBUTED_ROWS:
+                create_index(handle, column)
+                return
             task = ray.remote(_create_index).options(num_cpus=0, max_retries=2)
             call = partial(task.remote, writer.location, handle.name, column, rows, self.tasks)
             list(self._results([call], self._stalled + rows / 1_000, lambda: progress(step)))
@@ -183,20 +192,22 @@ class RayBuilder:
     def _results(
         self, calls: Sequence[Callable[[], Any]], seconds: float, waiting: Callable[[], None]
     ) -> Iterator[Any]:
-        """Begin tasks by `calls` and yield their results as they come; `waiting` is called
-        meanwhile, and may raise to give up. Raises ClusterError when Ray fails, and when no result
-        comes for so many `seconds`."""
+        """Begin tasks by `calls` and yield their results as they come.
+
+        `waiting` is called meanwhile, and may raise to give up. Raises ClusterError when Ray fails,
+        and when no result comes for so many `seconds`.
+        """
         import ray
 
-        left, running, most = [*reversed(calls)], list[Any](), self.tasks
+        left, running, most = list(reversed(calls)), list[Any](), self.tasks
         last = self._answered = time.monotonic()
         try:
             while left or running:
                 while left and len(running) < most:
                     running.append(left.pop()())
                 done, running = ray.wait(running, timeout=0.2)
-                for one in done:
-                    yield ray.get(one)
+                for task in done:
+                    yield ray.get(task)
                     last = self._answered = time.monotonic()  # the head need not be asked
                 if not done:
                     self._ask_head()
@@ -208,8 +219,8 @@ class RayBuilder:
         except ray.exceptions.RayError as error:
             raise _failed("Ray failed", error, GO_ON) from error
         finally:
-            for one in running:
-                ray.cancel(one)
+            for task in running:
+                ray.cancel(task)
 
     def _ask_head(self) -> None:
         """Raise ClusterError once the head of the cluster has been silent too long."""
@@ -227,14 +238,15 @@ class RayBuilder:
 
 
 def _chunks(
-    entries: Sequence[FileEntry], manifest: Mapping[str, FileRecord], wanted: int
+    entries: Sequence[FileEntry], manifest: Mapping[str, FileRecord], number: int
 ) -> Iterator[tuple[list[FileEntry], dict[str, str]]]:
-    """Yield `entries` in about `wanted` chunks, each with the hashes in the manifest."""
+    """Yield `entries` in about `number` chunks, each with the hashes in the manifest."""
     ends = list(accumulate(entry.size for entry in entries))
-    size = min(max(CHUNK_BYTES[0], sum(ends[-1:]) // wanted), CHUNK_BYTES[1])
-    for _, part in groupby(zip(ends, entries, strict=True), lambda one: one[0] // size):
+    size = min(max(CHUNK_BYTES[0], sum(ends[-1:]) // number), CHUNK_BYTES[1])
+    for _, part in groupby(zip(ends, entries, strict=True), lambda pair: pair[0] // size):
         files = [entry for _, entry in part]
-        yield files, {one.path: manifest[one.path].hash for one in files if one.path in manifest}
+        paths = [entry.path for entry in files]
+        yield files, {path: manifest[path].hash for path in paths if path in manifest}
 
 
 def _create_index(location: Location, name: str, column: str, rows: int, tasks: int) -> None:

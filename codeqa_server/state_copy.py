@@ -7,8 +7,10 @@ from codeqa.state.database import NAMES, Database
 
 
 def copy_state(source: Database, target: Database, replace: bool = False) -> dict[str, int]:
-    """Copy all rows as they are now, all or none, and return their number for each table. Raises
-    UsageError for a target that holds rows, unless `replace`, and StorageError."""
+    """Copy all rows as they are now, all or none, and return their number for each table.
+
+    Raises UsageError for a target that holds rows, unless `replace`, and StorageError.
+    """
     counts: dict[str, int] = {}
     with source.reading() as there, target.writing() as here:
         for table in NAMES:
@@ -17,8 +19,9 @@ def copy_state(source: Database, target: Database, replace: bool = False) -> dic
                 raise UsageError(f"{target.place} is not empty.", hint)
             here.execute(f"DELETE FROM {table}")
         for table in NAMES:
-            named = (one[0] for one in here.execute(f"SELECT * FROM {table} LIMIT 0").description)
-            columns = [name for name in named if name not in ("rowid", "number")]  # own to each
+            description = here.execute(f"SELECT * FROM {table} LIMIT 0").description
+            names = [column[0] for column in description]
+            columns = [name for name in names if name not in ("rowid", "number")]  # own to each
             some, marks, last = ", ".join(columns), ", ".join("?" * len(columns)), 0
             query = f"SELECT rowid, {some} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 200"
             while rows := there.execute(query, (last,)).fetchall():

@@ -42,15 +42,20 @@ class _Copy:
     """Lines that are there."""
 
     def commands(self, place: str, over: bool) -> list[tuple[Any, ...]]:
-        """Return the commands that copy the rest. The reply to the last one is 0 where Redis lost
-        the lines copied before: nothing is put in the place of what would then be the beginning."""
+        """Return the commands that copy the rest.
+
+        The reply to the last one is 0 where Redis lost the lines copied before; nothing is written
+        then, as an answer must not lack its beginning.
+        """
         answer, key = self.answer, f"{COPIES}{self.answer.id}"
-        new = answer.lines[self.lines :]
         commands: list[tuple[Any, ...]] = [] if self.lines else [("DEL", key)]
-        push = ("RPUSHX" if self.lines else "RPUSH", key, *new, *([END] if over else []))
-        self.lines += len(new)
-        if len(push) > 2:
-            commands.append(push)
+        lines = answer.lines[self.lines :]
+        push = "RPUSHX" if self.lines else "RPUSH"
+        self.lines += len(lines)
+        if over:
+            lines = [*lines, END]
+        if lines:
+            commands.append((push, key, *lines))
         about = answer.id if answer.turn is None else f"{answer.id}:{answer.turn}"
         alive = ("DEL", place) if over else ("SET", place, about, "EX", ALIVE_SECONDS)
         return [*commands, alive, ("EXPIRE", key, ALIVE_SECONDS)]
@@ -103,8 +108,10 @@ class SharedBoard:
             self.copy()
 
     def _copy(self, place: Place, copy: _Copy, *, over: bool = False) -> bool:
-        """Copy the rest of an answer, and stop it where somebody asked for that. Returns whether
-        Redis lost what was copied before, all of which is copied the next time."""
+        """Copy the rest of an answer, and stop it if another process requests that.
+
+        Returns whether Redis lost what was copied before; then all of it is copied the next time.
+        """
         stop = ("GET", f"{COPIES}{copy.answer.id}:stop")
         replies = self._redis.together([stop, *copy.commands(_key(place), over)])
         if replies and replies[0]:
@@ -114,15 +121,15 @@ class SharedBoard:
             return bool(replies)
         return False
 
-    def _elsewhere(self, wanted: Sequence[str]) -> list[_Elsewhere]:
+    def _elsewhere(self, place: Sequence[str]) -> list[_Elsewhere]:
         """Return the answers at such places that other processes make."""
-        keys = [_key(wanted)] if all(wanted) else self._redis.keys(PLACES) or []
-        here = {*map(_key, self._here.places())}
-        escaped_parts = [*map(escaped, wanted)]
+        keys = [_key(place)] if all(place) else self._redis.keys(PLACES) or []
+        here = set(map(_key, self._here.places()))
+        escaped_parts = list(map(escaped, place))
         answers = []
         for key in keys:
             parts = key.split(":")[2:]
-            if key in here or len(parts) != len(wanted):
+            if key in here or len(parts) != len(place):
                 continue
             if Place(*parts).matches(escaped_parts) and (about := self._redis.get(key)):
                 answers.append(_Elsewhere(self._redis, key, about))
@@ -150,16 +157,15 @@ class _Elsewhere:
             time.sleep(COPIED_EVERY / 4)
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
-        """Yield its lines as those of an answer made here; where its process dies, words that say
-        so come last."""
+        """Yield the lines of the answer; if its process dies, the last one says so."""
         at, alive = 0, time.monotonic()
         while not gone():
             lines = f"{COPIES}{self._id}"
             replies = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._place)])
-            new, about = replies or ([], "")
-            at += len(new)
-            yield b"".join(map(checked_line, new))
-            if new[-1:] == [END.decode()]:
+            copied, about = replies or ([], "")
+            at += len(copied)
+            yield b"".join(map(checked_line, copied))
+            if copied[-1:] == [END.decode()]:
                 return
             if about and about.startswith(self._id):
                 alive = time.monotonic()
@@ -171,8 +177,7 @@ class _Elsewhere:
 
 
 def checked_line(line: str) -> bytes:
-    """Return a line of a data stream that comes from Redis, its HTML sanitised anew; nothing for
-    what is none."""
+    """Return a line of a data stream from Redis with its HTML sanitised again; b'' for no line."""
     code, _, text = line.partition(":")
 
     def plain(value: dict[str, Any]) -> dict[str, Any]:

@@ -99,18 +99,21 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
+    """Print the path of Chromium, or install it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--install", action="store_true", help="install one if none is found")
     install = parser.parse_args().install
-    found = find_chromium() or (install_chromium() if install else "")
-    if not found:
+    program = find_chromium()
+    if not program and install:
+        program = install_chromium()
+    if not program:
         _say(
             "No Chromium was found, and none could be installed. Install Chromium or Google "
             "Chrome, or run the tests without the page: make test BROWSER=no"
         )
         return 1
     if not install:
-        print(found)
+        print(program)
     return 0
 
 

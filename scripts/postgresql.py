@@ -1,5 +1,7 @@
-"""Installs Debian's PostgreSQL for the tests where that may be done; they start servers of their
-own. Where there is none, those tests are skipped."""
+"""Install Debian's PostgreSQL for the tests, if that is permitted.
+
+They start servers of their own, and are skipped where there is no PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from chromium import install_package
 
 
 def main() -> int:
+    """Install it unless it is there."""
     if not shutil.which("initdb") and not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         install_package("postgresql")
     return 0

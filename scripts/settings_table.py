@@ -20,16 +20,16 @@ from codeqa.settings import settings_table  # noqa: E402
 
 
 def markdown_table() -> str:
-    """The settings as a Markdown table: name, default, what it does."""
+    """Return the settings as a Markdown table: name, default, what it does."""
     lines = ["| setting | default | what it does |", "|---|---|---|"]
     for name, default, help_text in settings_table():
-        shown = f"`{default}`" if default else ""
-        lines.append(f"| `{name}` | {shown} | {help_text} |")
+        code = f"`{default}`" if default else ""
+        lines.append(f"| `{name}` | {code} | {help_text} |")
     return "\n".join(lines)
 
 
 def option_list() -> str:
-    """The options of a question as a Markdown list: name, choices, what it does."""
+    """Return the options of a question as a Markdown list: name, choices, what it does."""
     hints, items = get_type_hints(QuestionOptions), []
     for field in fields(QuestionOptions):
         choices = ""
@@ -45,13 +45,14 @@ PARTS = {"settings": markdown_table, "api": option_list}
 
 
 def with_part(document: str, name: str) -> str:
-    """`document` with the part `name` between its markers; ValueError if a marker is missing."""
+    """Put the part `name` between its markers in `document`; ValueError if one is missing."""
     begin = f"<!-- {name}: written by scripts/settings_table.py -->"
     before, after = document.index(begin) + len(begin), document.index(f"<!-- end of {name} -->")
     return f"{document[:before]}\n{PARTS[name]()}\n{document[after:]}"
 
 
 def main() -> int:
+    """Print the parts, or write them into the documents."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write them into the documents")
     write = parser.parse_args().write

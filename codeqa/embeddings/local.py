@@ -109,7 +109,7 @@ def missing_extra() -> str:
 def listed(kind: Any, name: str) -> dict[str, Any]:
     """Return the description of a model that fastembed's class `kind` lists; {} for any other."""
     models = kind.list_supported_models()
-    return next((one for one in models if one["model"].lower() == name.lower()), {})
+    return next((model for model in models if model["model"].lower() == name.lower()), {})
 
 
 def read_at_most(tokens: int, model: Any) -> None:

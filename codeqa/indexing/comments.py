@@ -38,11 +38,11 @@ WORTH_LINES = 3
 CONCURRENT = 16
 """Requests in flight."""
 TYPICAL_TOKENS, MAX_TOKENS = 60, 1_024
-"""Of a description; three lines need a tenth of the most, which is for models that reason first."""
+"""Tokens of a description. Three lines need a tenth of the most: some models reason first."""
 MAX_CHARACTERS = 6_000
-"""Of a method's source, half of a small model's window; a longer one is cut."""
+"""Characters of a method's source, half of a small model's window; a longer one is cut."""
 LOOK_SECONDS = 0.2
-"""Between two looks whether a pause is over or the user stops the run."""
+"""Seconds between checks whether a pause is over or the user stops the run."""
 PAUSES = (5.0, 10.0, 20.0, 40.0, 80.0, 120.0)
 """Seconds after each refusal in a row that names no time: a limit per minute is over by then. After
 as many without an answer the run fails."""
@@ -55,7 +55,7 @@ Listener = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class CommentPlan:
-    """What a run will describe and send."""
+    """The methods that a run will describe, and how much it will send."""
 
     units: tuple[Unit, ...]
     """Units whose description is stored, then those that need a request."""

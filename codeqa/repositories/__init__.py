@@ -97,9 +97,9 @@ def find_repository(settings: Settings, repo: str) -> Location:
     roots: list[Path] = []
     if "\0" not in repo:  # no path may hold one
         roots = [Path(repo), with_home(Path(repo)).resolve()]
-    matches = [one for one in locations if one.id == repo or one.root in roots]
+    matches = [place for place in locations if place.id == repo or place.root in roots]
     if not matches:
-        matches = [one for one in locations if one.name == repo]
+        matches = [place for place in locations if place.name == repo]
     if not matches:
         raise NotFoundError(f"{repo} is not indexed.", "See `codeqa repos list`.")
     if len(matches) > 1:
@@ -148,7 +148,8 @@ def is_clone(settings: Settings, folder: Path) -> bool:
 
 def trusted_git(settings: Settings) -> Git:
     """Return a git that none of the indexed repositories brings along, else RepositoryError."""
-    return find_git(clones_folder(settings), *(one.root for one in list_locations(settings)))
+    roots = [location.root for location in list_locations(settings)]
+    return find_git(clones_folder(settings), *roots)
 
 
 def clone_location(settings: Settings, remote: Remote) -> Location:

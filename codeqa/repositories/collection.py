@@ -146,9 +146,9 @@ class Collection:
         return problem
 
     def _make_room(self) -> None:
-        """Delete the collections that were asked longest ago, where there are too many."""
-        choices = [one for one in collections(self.settings) if one.name != WHOLE]
-        choices.sort(key=lambda one: one.location.folder.stat().st_mtime, reverse=True)
+        """Delete the collections that were not used for longest, if there are too many."""
+        choices = [choice for choice in collections(self.settings) if choice.name != WHOLE]
+        choices.sort(key=lambda choice: choice.location.folder.stat().st_mtime, reverse=True)
         for oldest in choices[MOST_CHOICES - 1 :]:
             with contextlib.suppress(IndexBusyError), hold(oldest.location, wait=False):
                 remove(self.settings, oldest.location)

@@ -62,7 +62,7 @@ def locations_of(
     if id_ == ALL:
         locations = list_locations(settings)
     else:
-        ends = [end_of(one) for one in id_.split(ID_SEPARATOR)]
+        ends = list(map(end_of, id_.split(ID_SEPARATOR)))
         locations = list_locations(settings, "repos", "revs/*")
         locations = [location for location in locations if end_of(location.id) in ends]
     locations = [location for location in locations if among(location)]

@@ -252,6 +252,8 @@ def _put_extras(
 
 
 class ConversationStore(StateTable):
+    """The conversations of all users."""
+
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
         """Return conversations of `user` about `repository`, the latest first."""
         query = _CONVERSATIONS.format("repository = ?")

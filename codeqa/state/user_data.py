@@ -79,6 +79,8 @@ class FeedbackStore(StateTable):
 
 
 class ProfileStore(StateTable):
+    """Facts that users told about themselves."""
+
     def facts(self, user: str = LOCAL_USER) -> dict[str, str]:
         """Return all facts about `user` by their key, the latest last."""
         query = "SELECT key, value FROM fact WHERE user = ? ORDER BY updated, rowid"
@@ -93,6 +95,7 @@ class ProfileStore(StateTable):
 def put_fact(
     connection: Connection, user: str, key: str, value: str, turn: str, updated: float
 ) -> None:
+    """Store or replace a fact about `user` that was part of `turn`."""
     connection.execute(
         "INSERT INTO fact (user, key, value, turn, updated) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (user, key) DO UPDATE SET value = excluded.value, turn = excluded.turn, "

@@ -1,4 +1,4 @@
-"""Where the index lives, what its tables hold, and how they are read and written.
+"""Locate, read and write the tables of an index.
 
 Importing this package is free: LanceDB and Arrow are loaded by the first open.
 """

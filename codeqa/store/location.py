@@ -48,18 +48,18 @@ class Location:
 
     @property
     def name(self) -> str:
-        """The user's name for it, else the last part of its path; read anew, as it may change."""
+        """Return the user's name for it, else the last part of its path; both may change."""
         return str(read_note(self.folder / NOTE).get("name") or self.root.name or "root")
 
     @property
     def remote(self) -> tuple[str, str]:
-        """Address and branch of a clone, '' for the server's default branch; else two ''."""
+        """Return a clone's address and branch, '' for the default branch; else two ''."""
         note = read_note(self.folder / NOTE)
         return str(note.get("url", "")), str(note.get("branch", ""))
 
     @property
     def commit(self) -> str:
-        """The beginning of the hash of a snapshot's commit; '' for no snapshot."""
+        """Return the beginning of the hash of a snapshot's commit; '' for no snapshot."""
         return self.root.name.rpartition("@")[2] if self.snapshot_of else ""
 
     @property

@@ -73,12 +73,12 @@ class Scope:
 
     @functools.cached_property
     def condition(self) -> str:
-        """The SQL condition on the rows of every table; '' for all."""
+        """Return the SQL condition on the rows of every table; '' for all."""
         return one_of(REPOSITORY, self.names) if self.names else ""
 
     @functools.cached_property
     def ends(self) -> Mapping[str, str]:
-        """A repository's name → the end of its id."""
+        """Map each repository's name to the end of its id."""
         return {name: end for end, name in self.names.items()}
 
     def stored(self, text: str) -> str:

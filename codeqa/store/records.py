@@ -66,7 +66,7 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """How much the index holds."""
+    """Numbers of files, units, references and vectors in an index."""
 
     files: int = 0
     methods: int = 0
@@ -97,7 +97,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """How many units and edges the batch holds."""
+        """Return how many units and edges the batch holds."""
         return sum(len(columns.get("id", ())) for columns in self.tables.values())
 
     def add(self, record: FileRecord, packed: Packed) -> None:

@@ -179,7 +179,7 @@ class Meta:
 
     @property
     def growing(self) -> bool:
-        """Whether versions follow quickly, each of which only adds to the one before."""
+        """Return whether versions follow quickly and each only adds to the one before."""
         return self.refining or not self.complete
 
 

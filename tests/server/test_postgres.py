@@ -130,7 +130,7 @@ def test_a_server_that_is_frozen_is_given_up_and_said(
     monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)
     with postgres.frozen(idle.info.backend_pid), monkeypatch.context() as patched:
         patched.setattr("codeqa_server.postgres.SILENT_SECONDS", AT_ONCE)
-        for said in ("it said nothing for", "connection timeout expired"):
+        for said in ("it did not answer for", "connection timeout expired"):
             with pytest.raises(GoneError, match=said):
                 state.turns.get("t1")
     assert state.turns.get("t1") == turn(1)
@@ -154,7 +154,7 @@ def test_a_server_that_is_not_there_is_said_in_a_sentence_without_the_password(
     said = capsys.readouterr().err
     assert "cret" not in said and "psycopg" not in said.splitlines()[-1]
     assert "cannot be used: connection" in said.splitlines()[-1]
-    assert "see to the server" in said.splitlines()[-1]
+    assert "Check the server" in said.splitlines()[-1]
     assert "2Fcret" not in repr(load_settings())
 
 
@@ -261,7 +261,7 @@ def test_the_doctor_looks_at_the_server(
         for address in (empty_database, NOWHERE)
     }
     assert checks[empty_database].ok and "PostgreSQL at /tmp" in checks[empty_database].detail
-    assert not checks[NOWHERE].ok and "see to the server" in checks[NOWHERE].hint
+    assert not checks[NOWHERE].ok and "Check the server" in checks[NOWHERE].hint
 
 
 # Deletion
