@@ -1,6 +1,6 @@
 """Count what is stored of a user, name who receives it, and delete it from state and cache.
 
-Deleting is for good: a state file is written anew, so that no free page of it holds what was said.
+Deleting is final: a state file is rewritten, so that no free page of it holds deleted text.
 The page, the HTTP API and the terminal use the same functions.
 """
 
@@ -69,7 +69,7 @@ class StoredData(DataCounts):
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """What was deleted."""
+    """A deletion: what it covered, how much was deleted, and what failed."""
 
     scope: str
     counts: Mapping[str, int]
@@ -109,9 +109,11 @@ class Privacy:
     def delete(
         self, scope: str, user: str, conversation: str = "", repository: str | None = None
     ) -> DeletionResult:
-        """Delete a conversation, the profile or everything of `user`, in state and cache, and have
-        the room of it given back. Raises NotFoundError for a conversation that is not there,
-        UsageError for another scope, StorageError when nothing can be deleted."""
+        """Delete a conversation, the profile or everything of `user`, in state and cache.
+
+        The space is given back. Raises NotFoundError for an unknown conversation, UsageError for
+        another scope, StorageError when nothing can be deleted.
+        """
         if scope not in SCOPES:
             raise UsageError("This cannot be deleted.", f"Choose one: {', '.join(SCOPES)}.")
         if scope == "conversation" and not conversation:
@@ -157,8 +159,10 @@ class Privacy:
     def conversation(
         self, conversation: str, user: str, repository: str | None = None
     ) -> Conversation:
-        """Return the conversation of this id about `repository`, or else the one that was continued
-        last. Raises NotFoundError."""
+        """Return the conversation with this id about `repository`, or that continued last.
+
+        Raises NotFoundError.
+        """
         if record := self.state.conversations.get(conversation, user, repository):
             return record
         raise NotFoundError("There is no such conversation.", "It may be gone already.")

@@ -18,8 +18,11 @@ GROUP = "codeqa.server"
 
 
 def load_extension(name: str, extra: str = "server") -> Any:
-    """Return what the entry point `name` refers to. Raises SettingsError, with the command that
-    installs `extra`, where it or a package that it imports is missing."""
+    """Return the object that the entry point `name` refers to.
+
+    Raises SettingsError, with the command that installs `extra`, where it or a package that it
+    imports is missing.
+    """
     try:
         return next(point for point in _entry_points() if point.name == name).load()
     except (ImportError, StopIteration) as error:
@@ -28,8 +31,7 @@ def load_extension(name: str, extra: str = "server") -> Any:
 
 
 def not_installed(name: str, package: str, extra: str) -> SettingsError:
-    """Return the error for a `package` that the extension `name` lacks, with the command that
-    installs `extra`."""
+    """Return the error for an extension that lacks a package, with the command that installs it."""
     return SettingsError(
         f"The extension {name} needs {package}, which is not installed.",
         f"Run `{install_command(extra)}`.",

@@ -8,7 +8,7 @@ from codeqa.extensions import load_extension
 
 
 class Metrics(Protocol):
-    """What measures; `codeqa_server.metrics` does so for Prometheus."""
+    """An object that measures: that of `codeqa_server.metrics` does so for Prometheus."""
 
     def measure(self, name: str, value: float, labels: dict[str, str]) -> None: ...
 
@@ -23,8 +23,10 @@ _metrics: Metrics | None = None
 
 
 def start(processes: int = 1) -> None:
-    """Measure from now on, in this process and in the others of several `processes`, which it
-    forks. Raises SettingsError where the package for it is not installed."""
+    """Begin to measure, in this process and in the others of several `processes` that it forks.
+
+    Raises SettingsError where the package for it is not installed.
+    """
     global _metrics
     _metrics = _metrics or load_extension("metrics")(processes)
 

@@ -247,7 +247,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work is: `done` of `total` steps of `phase`."""
+    """Progress of long work: `done` of `total` steps of `phase`."""
 
     phase: str
     done: int

@@ -100,7 +100,7 @@ class Builder(Protocol):
     """Read files and write their rows: LocalBuilder, or the one of `codeqa_server`."""
 
     beside: bool
-    """Whether nothing of a first index is seen before its end."""
+    """Whether a first index becomes visible only once it is complete."""
 
     def running(self, location: Location) -> AbstractContextManager[None]:
         """Hold what a run needs."""
@@ -252,18 +252,18 @@ def add_result(batch: Batch, result: FileResult) -> None:
         batch.add(record, result.packed)
 
 
-# One loop, which each time takes first what was asked for meanwhile.
+# One loop: each round takes first the files that questions need by then.
 def refine_units(
     writer: TableWriter,
     embedding: Embedding,
     batch: int,
     progress: Callable[[Progress], None],
     enough: threading.Event,
-    asked: Set[str],
+    urgent: Set[str],
 ) -> None:
     """Embed the units that lack a vector of `embedding`, `batch` texts per call, until `enough`.
 
-    Units of files in `asked`, which may grow meanwhile, come first, then the first unit of each
+    Units of the files `urgent`, which may grow meanwhile, come first, then the first unit of each
     file, then the others, source code before the rest. Vectors of another embedding are dropped
     first. Raises EmbeddingError; what was committed stays.
     """
@@ -274,15 +274,15 @@ def refine_units(
     if record and writer.meta.refined != record:
         writer.refine_with(record)
     lacking = _lacking(writer)
-    total, done, asked_files = len(lacking), 0, 0
+    total, done, sorted_for = len(lacking), 0, 0
     if not total:
         return
     progress(Progress("embedding", 0, total, embedding.name))
     threads = min(4, max(1, (os.cpu_count() or 1) // 2))
     with writer.growing(), ThreadPool(threads, _lower_priority) as pool:
         while lacking:
-            if len(asked) > asked_files:
-                asked_files, first = len(asked), set(asked)
+            if len(urgent) > sorted_for:
+                sorted_for, first = len(urgent), set(urgent)
                 lacking.sort(key=lambda unit: unit[0] not in first)
             ids = _ids_together(lacking)
             del lacking[: len(ids)]

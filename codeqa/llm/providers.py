@@ -98,7 +98,7 @@ def is_model_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """Where a model is reached, and with which key."""
+    """The address of a model, and the key for it."""
 
     base_url: str
     model: str = ""

@@ -1,1 +1,1 @@
-"""What is in a repository: git, the walk over its files, ignore rules, roles, secrets."""
+"""Read a repository: git, the walk over its files, ignore rules, roles, secrets."""

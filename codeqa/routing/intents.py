@@ -229,6 +229,7 @@ def _forms(word: str) -> Iterator[str]:
 
 @cache
 def lexicon() -> Lexicon:
+    """Return the words of `lexicon.toml` by their kinds."""
     text = files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
     words: dict[str, Kinds] = defaultdict(frozenset)
     stems: dict[str, Kinds] = defaultdict(frozenset)

@@ -87,6 +87,8 @@ class PolicyDecision:
 
 
 class Rule(NamedTuple):
+    """A condition on a message, and the decisions that it changes."""
+
     group: str
     name: str
     fits: Callable[[Features, str, bool], bool]

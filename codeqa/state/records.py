@@ -38,7 +38,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnExtras:
-    """What is stored with a turn besides its texts; vectors are float16, little endian."""
+    """Data stored with a turn besides its texts; vectors are float16, little endian."""
 
     embedding: str = ""  # name of what made the vectors
     question: bytes | None = None  # vector of the question
@@ -84,7 +84,7 @@ class ConversationMatch:
 
 @dataclass(frozen=True, slots=True)
 class DataCounts:
-    """How much is stored of a user, in all repositories."""
+    """Numbers of what is stored of a user, in all repositories."""
 
     repositories: int  # those with a conversation
     conversations: int

@@ -52,6 +52,7 @@ def fields_of(unit: Unit, comment: str = "") -> UnitText:
 
 
 def encode(fields: UnitText) -> str:
+    """Return the text that is embedded, from which `decode` gets the fields back."""
     lines = [MAGIC]
     for label, value in (("path", fields.path), ("owner", fields.owner), ("name", fields.name)):
         lines.append(f"{label}: " + value.replace("\\", "\\\\").replace("\n", "\\n"))
