@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from codeqa.embeddings.table import UNKNOWN_ID, load_weights
+from codeqa.embeddings.pieces import UNKNOWN_ID
+from codeqa.embeddings.table import load_weights
 from codeqa.languages import languages
 from research.training.card import card
 from research.training.console import parser, read_lines, say

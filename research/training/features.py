@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 FORMAT = 1
 
 FIELDS = ("path", "name", "body", "doc")
-"""A document's fields, as `codeqa.embeddings.table` has them."""
+"""A document's fields, as `codeqa.embeddings.pieces` has them."""
 
 BAGS = (*FIELDS, "query")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from codeqa.embeddings.table import WordPiece, document_fields, query_ids
+from codeqa.embeddings.pieces import WordPiece, document_fields, query_ids
 from codeqa.text.unit_text import decode
 from research.training.console import SEED, bar, parser, read_lines, say
 from research.training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, save

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.table import runs
+from codeqa.embeddings.pieces import runs
 from codeqa.repository.classify import is_binary
 from codeqa.text.unit_text import decode
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codeqa.embeddings.table import (
+from codeqa.embeddings.pieces import (
     BODY_CHARACTERS,
     DOC_CHARACTERS,
     PATH_SEGMENTS,

@@ -10,14 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.table import (
-    FIELDS,
-    MANIFEST,
-    TABLE,
-    VECTORS,
-    VOCABULARY,
-    WordPiece,
-)
+from codeqa.embeddings.pieces import FIELDS, WordPiece
+from codeqa.embeddings.table import MANIFEST, TABLE, VECTORS, VOCABULARY
 
 CARD = "card.md"
 FILES = (TABLE, *(f"{name}.npy" for name in VECTORS), VOCABULARY, CARD)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from codeqa.embeddings.table import BODY_CHARACTERS, CONTINUES, DOC_CHARACTERS, UNKNOWN, split
+from codeqa.embeddings.pieces import BODY_CHARACTERS, CONTINUES, DOC_CHARACTERS, UNKNOWN, split
 from codeqa.text.unit_text import decode
 
 PIECES = 32_000

@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import FIXTURE, GOLDEN, observed
 
-from codeqa.embeddings import table as table_module
-from codeqa.embeddings.table import (
+from codeqa.embeddings import pieces as pieces_module
+from codeqa.embeddings.pieces import (
     UNKNOWN,
-    TableEncoder,
     WordPiece,
     body_field,
     document_fields,
-    load_weights,
     query_ids,
     split,
     without_lines,
 )
+from codeqa.embeddings.table import TableEncoder, load_weights
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, encode
 from research.training.table_files import save_weights
@@ -124,15 +123,15 @@ def test_a_doc_comment_is_taken_out_whatever_its_marks() -> None:
 
 
 def test_a_long_body_counts_by_its_most_frequent_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_module, "BODY_TOKENS", 3)
+    monkeypatch.setattr(pieces_module, "BODY_TOKENS", 3)
     pieces = WordPiece([UNKNOWN, *"abcde"])
     assert body_field(unit("a b c d e d e"), pieces) == ([4, 5, 1], [2, 2, 1])
-    monkeypatch.setattr(table_module, "BODY_CHARACTERS", 3)
+    monkeypatch.setattr(pieces_module, "BODY_CHARACTERS", 3)
     assert body_field(unit("a b c d e d e"), pieces) == ([1, 2], [1, 1])
 
 
 def test_vectors_do_not_depend_on_what_is_encoded_beside_them(encoder: TableEncoder) -> None:
-    source = Path(table_module.__file__).read_text("utf-8")
+    source = Path(pieces_module.__file__).read_text("utf-8")
     parts = [
         unit(source[at : at + 700], "part", source[at : at + 90]) for at in range(0, 9_000, 300)
     ]

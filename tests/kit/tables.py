@@ -17,15 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from codeqa.embeddings.table import (
-    FIELDS,
-    UNKNOWN,
-    TableEncoder,
-    document_fields,
-    load_weights,
-    query_ids,
-    split,
-)
+from codeqa.embeddings.pieces import FIELDS, UNKNOWN, document_fields, query_ids, split
+from codeqa.embeddings.table import TableEncoder, load_weights
 from codeqa.text.unit_text import decode
 from research.training.table_files import save_weights
 

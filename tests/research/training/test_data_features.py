@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codeqa.embeddings.table import UNKNOWN, WordPiece, document_fields, query_ids
+from codeqa.embeddings.pieces import UNKNOWN, WordPiece, document_fields, query_ids
 from codeqa.text.unit_text import UnitText, decode, encode
 from research.training.console import file_name, write_lines
 from research.training.features import BAGS, PARTS, SOURCES, BagWriter, Features, save

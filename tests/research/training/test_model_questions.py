@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.embeddings.table import UNKNOWN
+from codeqa.embeddings.pieces import UNKNOWN
 from research.training.evaluate import main
 from research.training.table_files import save_weights
 from tests.kit.repositories import write

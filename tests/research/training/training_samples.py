@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codeqa.embeddings.table import UNKNOWN, WordPiece, document_fields, query_ids
+from codeqa.embeddings.pieces import UNKNOWN, WordPiece, document_fields, query_ids
 from codeqa.text.unit_text import UnitText
 from research.training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, save
 
