@@ -101,8 +101,10 @@ class Reviewer:
             yield report.model_copy(update={"note": WITHOUT})
             return
         messages = self._messages(issue)
-        toolbox, window = replace(self.toolbox, with_numbers=False), self.model.window()
-        reader = Reader(self.model, toolbox, self.config_dir, REVIEW_ROUNDS, tools=REVIEW_TOOLS)
+        window = self.model.window()
+        reader = Reader(
+            self.model, self.toolbox, self.config_dir, REVIEW_ROUNDS, tools=REVIEW_TOOLS
+        )
         largest = ModelRequest()
         for _ in range(2):
             text = ""

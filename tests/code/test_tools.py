@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,8 +162,7 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "12\t    def total(self):" in opened.text
 
 
-def test_code_has_the_numbers_of_its_lines_unless_it_is_for_a_reviewer(engine: Engine) -> None:
-    plain = replace(engine.toolbox, with_numbers=False)
+def test_code_has_the_numbers_of_its_lines(engine: Engine) -> None:
     for tool, asked, code, first in (
         ("search_code", {"query": "Basket.total"}, FIRST["shop/basket.py"].split("\n")[11:14], 12),
         ("symbol", {"name": "charge"}, ["def charge(amount):", "    return amount"], 10),
@@ -174,21 +172,17 @@ def test_code_has_the_numbers_of_its_lines_unless_it_is_for_a_reviewer(engine: E
         told = TOOLS[tool].call(engine.toolbox, asked)
         numbers = "".join(f"\n{n}\t{line}" for n, line in enumerate(code, first))
         assert f" ---{numbers}" in told.text
-        bare = TOOLS[tool].call(plain, asked)
-        assert " ---\n" + "\n".join(code) in bare.text
-        assert bare.places == told.places and told.places[0].text == "\n".join(code)
+        assert told.places[0].text == "\n".join(code)
 
 
 def test_of_a_definition_that_is_too_long_the_lines_are_shown_that_are_said_to_be(
     engine: Engine,
 ) -> None:
-    for numbers in (True, False):
-        told = TOOLS["symbol"].call(replace(engine.toolbox, with_numbers=numbers), {"name": "huge"})
-        (place,) = told.places
-        assert f"(lines 1-{place.end_line}, of 1-702)" in told.text and place.end_line < 702
-        last = place.text.split("\n")[-1]
-        number = f"{place.end_line}\t" if numbers else ""
-        assert f"\n{number}{last}\nCalls: finished [705]" in told.text
+    told = TOOLS["symbol"].call(engine.toolbox, {"name": "huge"})
+    (place,) = told.places
+    assert f"(lines 1-{place.end_line}, of 1-702)" in told.text and place.end_line < 702
+    last = place.text.split("\n")[-1]
+    assert f"\n{place.end_line}\t{last}\nCalls: finished [705]" in told.text
 
 
 def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(engine: Engine) -> None:

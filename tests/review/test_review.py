@@ -58,7 +58,7 @@ def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Scri
     assert [step.tool for step in steps] == ["search_code"]
     review = report.review
     assert review.summary == REVIEW["summary"] and review.difficulty_score == 2
-    assert " ---\ndef expire_session(cookie):\n" in steps[0].text, "without numbers of lines"
+    assert "\tdef expire_session(cookie):\n" in steps[0].text
     shown = steps[0].text.count(" ---\n")
     assert review.chunks_used == shown > 0, "counted by us, not by the model"
     assert [file.indexed for file in review.files_likely_to_change] == [True, False]

@@ -214,7 +214,7 @@ def whole(
         lines = lines[: unit.head_end_line - unit.start_line + 1]
     if unit.is_head or _is_long(unit):
         members = _members(tables, unit)
-    code, fitted = fitting(_numbered(box, lines, unit.start_line), room=LARGEST_CODE)
+    code, fitted = fitting(numbered(lines, unit.start_line), room=LARGEST_CODE)
     last = unit.start_line + fitted - 1
     text = "\n".join(lines[:fitted])[:LARGEST_TEXT]
     place = Place.of(unit, end_line=last, text=text, note=note)
@@ -237,10 +237,6 @@ def _without_imports(lines: list[str]) -> list[str]:
     while end > 1 and not lines[end - 1].strip():
         end -= 1
     return lines[:end]
-
-
-def _numbered(box: Toolbox, lines: Sequence[str], first: int) -> Sequence[str]:
-    return numbered(lines, first) if box.with_numbers else lines
 
 
 def _members(tables: Tables, unit: Unit) -> list[str]:
@@ -394,7 +390,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
         lines = _value(box.files.read(path).text.split("\n"), number)
         last = number + len(lines) - 1
         head = f"--- {path} (lines {number}-{last}) ---"
-        parts.append("\n".join([head, *_numbered(box, lines, number)]))
+        parts.append("\n".join([head, *numbered(lines, number)]))
         places.append(
             Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
                   language=language_name(path), name=name, kind="value")

@@ -184,8 +184,6 @@ class Toolbox:
     tables: Callable[[], Tables]
     keep_up: Callable[[], str] = str
     """Indexes changes on disk; returns a sentence where that takes too long, else ''."""
-    with_numbers: bool = True
-    """Whether code has line numbers in the results of a search or a name."""
 
     def files_in(self, path: str) -> list[FileRecord]:
         """Return the manifest rows of the files that `path` selects. Raises NotFoundError."""
