@@ -130,10 +130,6 @@ class Conversations:
         """
         self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
 
-    def second_question(self, conversation: str, user: str = LOCAL_USER) -> str:
-        """What was asked second in a conversation, '' for nothing."""
-        return self._kept.conversations.second_question(conversation, user, self.repository)
-
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER, was: str = "") -> None:
         """Give it another title, with `was` only in place of that. Raises NotFoundError."""
         self._kept.conversations.rename(conversation, title, user, self.repository, was)

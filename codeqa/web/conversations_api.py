@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -64,8 +63,7 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
     """The user's conversations about this repository, the one used last first.
 
     With `q` those whose title, questions or answers hold it: `turn` is the id of the latest that
-    does, empty where only the title does, and `snippet` the text around it. `second` is the
-    second question of one that has the title of another.
+    does, empty where only the title does, and `snippet` the text around it.
     """
     kept = engine.conversations
     if wanted := q.strip():
@@ -73,12 +71,9 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
     else:
         found = [ConversationMatch(one, "", "") for one in kept.all(user)]
     shown = []
-    titles = Counter(one.conversation.title for one in found)
     for one in found:
         values = {name: getattr(one.conversation, name) for name in (*SUMMARY, "turns")}
-        repeated = titles[one.conversation.title] > 1 and one.conversation.turns > 1
-        second = kept.second_question(one.conversation.id, user) if repeated else ""
-        shown.append({**values, "turn": one.turn_id, "snippet": one.snippet, "second": second})
+        shown.append({**values, "turn": one.turn_id, "snippet": one.snippet})
     return {"conversations": shown}
 
 
