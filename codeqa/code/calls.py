@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, cast
 
 from codeqa.asked import asks, question_pattern
@@ -87,7 +88,8 @@ def callers(
             doubtful += kind != "import"
         elif kind == "call" or (kind != "import" and not only_calls):
             likely.append(site)
-    units = {one.id: one for one in tables.by_ids([site.reference.unit_id for site in likely])}
+    ids = [site.reference.unit_id for site in likely]
+    units = {unit.id: unit for unit in tables.by_ids(ids)}
     calls: dict[str, Call] = {}
     for site in likely:
         if caller := units.get(site.reference.unit_id):
@@ -103,40 +105,47 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     the class inherits or that alone has this name. Calls into libraries are left out.
     """
     tables = tables.around(unit.path)
-    references = [one for one in tables.references(path=[unit.path]) if one.unit_id == unit.id]
-    references = [one for one in references if one.kind == "call" and one.target != unit.id]
-    targets = {one.id: one for one in tables.by_ids([c.target for c in references if c.target])}
+    references: list[Reference] = []
+    for reference in tables.references(path=[unit.path]):
+        is_call = reference.kind == "call" and reference.unit_id == unit.id
+        if is_call and reference.target != unit.id:
+            references.append(reference)
+    ids = [reference.target for reference in references if reference.target]
+    targets = {target.id: target for target in tables.by_ids(ids)}
     open_names = dict.fromkeys(name_key(call.name) for call in references if not call.target)
     by_name: dict[str, list[Unit]] = {}
     # Of one definition the code comes before its signatures.
-    for one in sorted(tables.named(list(open_names), NAMESAKES), key=lambda one: one.is_stub):
-        is_file = one.kind in TEXT_KINDS or one.kind == "module"
-        if not is_file and related(one.language, unit.language):
-            by_name.setdefault(one.name, []).append(one)
+    namesakes = tables.named(list(open_names), NAMESAKES)
+    for namesake in sorted(namesakes, key=lambda namesake: namesake.is_stub):
+        is_file = namesake.kind in TEXT_KINDS or namesake.kind == "module"
+        if not is_file and related(namesake.language, unit.language):
+            by_name.setdefault(namesake.name, []).append(namesake)
     calls: dict[str, Call] = {}
     for reference in references:
-        called = targets.get(reference.target)
-        called = called or _likeliest(unit, reference, by_name.get(reference.name, ()))
-        if called and called.id != unit.id and called.id not in calls:
+        callee = targets.get(reference.target)
+        callee = callee or _likeliest(unit, reference, by_name.get(reference.name, ()))
+        if callee and callee.id != unit.id and callee.id not in calls:
             sure = reference.target or reference.module or reference.receiver in SELF_NAMES
-            sure = sure or _receives(called, reference)
-            calls[called.id] = Call(unit, called, reference.line, "" if sure else BY_NAME)
+            sure = sure or _receives(callee, reference)
+            calls[callee.id] = Call(unit, callee, reference.line, "" if sure else BY_NAME)
     return list(calls.values())[:limit]
 
 
 def _likeliest(unit: Unit, call: Reference, namesakes: Sequence[Unit]) -> Unit | None:
     """Return the one of `namesakes` that `call` in `unit` means, None where that is unclear."""
-    source = [one for one in namesakes if one.role == "source"] or list(namesakes)
+    units = [other for other in namesakes if other.role == "source"] or list(namesakes)
     if call.receiver in SELF_NAMES:
-        members = [one for one in source if one.kind in METHOD_KINDS and one.class_name]
-        own = [one for one in members if last_word(one.class_name) == last_word(unit.class_name)]
-        return _only(own or members)
+        members = [other for other in units if other.kind in METHOD_KINDS and other.class_name]
+        owner = last_word(unit.class_name)
+        own_members = [member for member in members if last_word(member.class_name) == owner]
+        return _only(own_members or members)
     module = call.module.partition("#")[0]
-    imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
-    decided = _only(imported) or _only([one for one in source if _receives(one, call)])
-    if decided or call.module or len(call.name) < SHORT_NAME:
-        return decided
-    return _only(source)
+    leads = partial(import_evidence, unit.language, unit.path, module)
+    callee = _only([other for other in units if leads(other.path)])
+    callee = callee or _only([other for other in units if _receives(other, call)])
+    if callee or call.module or len(call.name) < SHORT_NAME:
+        return callee
+    return _only(units)
 
 
 def _receives(unit: Unit, call: Reference) -> bool:
@@ -180,11 +189,11 @@ def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, .
     """
     matches = question_pattern("relations").finditer(text)
     relations = [cast(Relation, match.lastgroup) for match in matches]
-    beside = {word.lower() for word in words(without_relations(text)) if len(word) > 1}
-    beside -= QUESTION_WORDS
+    other_words = {word.lower() for word in words(without_relations(text)) if len(word) > 1}
+    other_words -= QUESTION_WORDS
     for name in names:
-        beside.difference_update(part.lower() for part in words(name))
-    if asks("condition", text) or len(beside) > WORDS_BESIDE:
+        other_words.difference_update(part.lower() for part in words(name))
+    if asks("condition", text) or len(other_words) > WORDS_BESIDE:
         return ()
     # "The tests of its callers": from the definition itself, its callers come first.
     return tuple(sorted(relations[:MOST_RELATIONS], key=lambda relation: relation == "tests"))

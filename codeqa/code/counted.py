@@ -133,7 +133,7 @@ def exact_answer(box: Toolbox, question: ExactQuestion, subjects: Sequence[str])
         return ""
     places, total, summary = result.places, result.total, result.summary
     if folder:
-        places = tuple(one for one in places if f"/{folder}/" in f"/{one.path}/")
+        places = tuple(place for place in places if f"/{folder}/" in f"/{place.path}/")
         total = len(places)
         summary += f", {total:,} of them in {folder}"
     summary = summary.replace(values.get("pattern", ""), typed, 1)
@@ -157,7 +157,7 @@ def _put_names(box: Toolbox, tool: str, values: dict[str, str], subjects: Sequen
     if not all(names):
         return False
     tables = box.tables()
-    return anything or all(_CODE_LIKE.search(one) or definitions(tables, one) for one in names)
+    return anything or all(_CODE_LIKE.search(name) or definitions(tables, name) for name in names)
 
 
 def _result(box: Toolbox, tool: str, values: dict[str, str]) -> ToolResult | None:
@@ -206,7 +206,7 @@ def _diagram(edges: Sequence[Edge]) -> str:
     starts, ends = {edge.start for edge in edges}, {edge.end for edge in edges}
     if len(starts) < 2 or len(ends) < 2:
         return ""
-    drawing = code_block(flowchart((one.start, one.end, one.label) for one in edges), "mermaid")
+    drawing = code_block(flowchart((edge.start, edge.end, edge.label) for edge in edges), "mermaid")
     number = len(starts | ends)
     part = f"The first {MOST_NODES} of {number:,}, drawn:" if number > MOST_NODES else ""
     return joined([part, drawing])
@@ -214,9 +214,9 @@ def _diagram(edges: Sequence[Edge]) -> str:
 
 def _commit_items(commits: Iterable[Commit]) -> list[str]:
     items = []
-    for one in commits:
-        text = escape(f"{one.author}: {one.subject}")
-        items.append(f"- {code_span(one.id)} {one.date} {text}")
+    for commit in commits:
+        text = escape(f"{commit.author}: {commit.subject}")
+        items.append(f"- {code_span(commit.id)} {commit.date} {text}")
     return items
 
 

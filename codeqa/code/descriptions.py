@@ -153,13 +153,13 @@ def _anywhere(names: Iterable[str], ending: str = "") -> tuple[str, ...]:
 
 def outline_of(tables: Tables, path: str) -> str:
     """Tell what a file says of itself, and its definitions in a line each."""
-    units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
+    units = sorted(tables.in_file(path), key=lambda unit: (unit.start_line, -unit.end_line))
     heads = [unit for unit in units if unit.is_head]
     about = next(filter(None, map(leading_doc, heads)), "")
     methods = tuple(f"{unit.qualified_name}." for unit in units if unit.is_method)
     listed = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]
     listed = listed or [unit for unit in units if unit not in heads]
-    items = [f"{'  ' if one.class_name else ''}{unit_item(one)}" for one in listed]
+    items = [f"{'  ' if unit.class_name else ''}{unit_item(unit)}" for unit in listed]
     numbers: list[str] = []
     for kind, number in Counter(unit.kind for unit in listed).most_common():
         numbers.append(counted(number, kind, f"{kind}es" if kind.endswith("s") else ""))
@@ -237,7 +237,7 @@ def _folder_items(
 
     @cache
     def folder_of(path: str) -> str:
-        return max((one for one in folders if path.startswith(one)), key=len, default="")
+        return max((folder for folder in folders if path.startswith(folder)), key=len, default="")
 
     pairs = {(path, folder_of(file)) for path, _, file in imports}
     needs: dict[str, Counter[str]] = {}

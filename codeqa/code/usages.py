@@ -173,20 +173,20 @@ class Surroundings:
         self.is_called_like = cache(self._is_called_like)  # one receiver stands at many places
         self._files_read = 0
         namesakes = same_named(tables, name, NAMESAKES)
-        namesakes = [one for one in namesakes if related(one.language, unit.language)]
-        self.rivals = len({(one.path, one.qualified_name) for one in namesakes}) or 1
+        namesakes = [other for other in namesakes if related(other.language, unit.language)]
+        self.rivals = len({(other.path, other.qualified_name) for other in namesakes}) or 1
         """Definitions of that name in languages that could be meant, this one included."""
         self.rival_owners: set[str] = set()
         """Names of the classes that have a member of that name, but for the unit's own class."""
         self.siblings: set[str] = set()
         """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
         owners: set[tuple[str, str]] = set()
-        for one in namesakes:
-            owners.add((one.path, one.class_name))
-            if (one.path, one.class_name) != (unit.path, unit.class_name):
-                self.rival_owners.add(last_word(one.class_name))
-            if _is_overload(one, unit):
-                self.siblings.add(one.id)
+        for other in namesakes:
+            owners.add((other.path, other.class_name))
+            if (other.path, other.class_name) != (unit.path, unit.class_name):
+                self.rival_owners.add(last_word(other.class_name))
+            if _is_overload(other, unit):
+                self.siblings.add(other.id)
         self.enclosed = _is_in_function(tables, unit)
         """Whether it is defined inside of a function, where no import reaches."""
         self.own_module = _own_module(tables, unit.language)
@@ -196,11 +196,11 @@ class Surroundings:
         """The same of classes that inherit it, and have one of their own."""
         if heirs and of_class:
             self._find_heirs(owners)
-        self.overriding = [o for o in namesakes if (o.path, o.class_name) in self._overriding]
+        self.overriding = [u for u in namesakes if (u.path, u.class_name) in self._overriding]
         """The methods that override the unit, in the nearest heirs."""
         files = {path for path, _ in self._subclasses | self._overriding}
         ids = [place.unit_id for place in places if place.path in files and place.unit_id]
-        self._owners = {one.id: one.class_name for one in tables.by_ids(ids)}
+        self._owners = {inner.id: inner.class_name for inner in tables.by_ids(ids)}
         """Unit id → the class that this unit belongs to."""
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
         carriers = places if outer == name else tables.references(name=[outer], limit=CANDIDATES)
@@ -285,7 +285,7 @@ class Surroundings:
 
     def _is_called_like(self, receiver: str) -> bool:
         """Tell whether `receiver` is more like the owner's name than like its rivals' names."""
-        rivals = (_likeness(receiver, one) for one in self.rival_owners)
+        rivals = (_likeness(receiver, rival) for rival in self.rival_owners)
         return _likeness(receiver, self._owner) > max(rivals, default=0)
 
     def _unqualified(self, place: Reference) -> float:
@@ -350,7 +350,7 @@ class Surroundings:
         folder = PurePosixPath(unit.path).parent
         indexed = self._tables.catalogue().paths
         for around in (folder, *folder.parents):
-            paths = {str(around / one) for one in language_called(unit.language).package_files}
+            paths = {str(around / name) for name in language_called(unit.language).package_files}
             for path in sorted(paths & indexed):
                 whole = (edge for edge in self.imports(path) if edge.name == edge.module)
                 if any(self.leads(edge, edge.module, unit.path) for edge in whole):
@@ -395,15 +395,16 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     elsewhere.
     """
     tables, language = tables.around(path), language_name(path)
-    places = [one for one in tables.references(path=[path]) if (one.line, one.name) == (line, name)]
-    if decided := tables.by_ids([one.target for one in places if one.target]):
+    places = [place for place in tables.references(path=[path]) if place.name == name]
+    places = [place for place in places if place.line == line]
+    if decided := tables.by_ids([place.target for place in places if place.target]):
         return [(unit, 1.0) for unit in decided]
     if not places:  # it is defined there, or a name that is no reference, as a variable's
-        units = [one for one in tables.in_file(path) if one.name == name and one.is_definition]
+        units = [unit for unit in tables.in_file(path) if unit.name == name and unit.is_definition]
         if around := smallest_around(units, line):
             return [(around, 1.0)]
     rated: list[tuple[Unit, float]] = []
-    namesakes = [one for one in same_named(tables, name) if related(one.language, language)]
+    namesakes = [unit for unit in same_named(tables, name) if related(unit.language, language)]
     for unit in namesakes[:MOST_JUDGED]:
         confidence = LEAST
         if places:
@@ -418,7 +419,7 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
 def same_named(tables: Tables, name: str, limit: int = MOST_NAMED) -> list[Unit]:
     """Return the definitions that are called exactly `name`."""
     units = tables.named([name_key(name)], limit)
-    return [one for one in units if one.name == name and one.is_definition]
+    return [unit for unit in units if unit.name == name and unit.is_definition]
 
 
 def sureness(confidence: float) -> str:
@@ -449,11 +450,11 @@ def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
     """
     if not _may_be_overridden(unit):
         return []
-    types = [one for one in tables.in_file(unit.path) if one.kind in _TYPES]
-    waiting = [one for one in types if one.qualified_name == unit.class_name]
-    seen, methods = {one.id for one in waiting}, list[tuple[Unit, Unit]]()
-    for one in waiting:  # which grows
-        for base in bases(tables, one, unit.name):
+    types = [other for other in tables.in_file(unit.path) if other.kind in _TYPES]
+    waiting = [other for other in types if other.qualified_name == unit.class_name]
+    seen, methods = {owner.id for owner in waiting}, list[tuple[Unit, Unit]]()
+    for heir in waiting:  # which grows
+        for base in bases(tables, heir, unit.name):
             if base.id in seen or len(seen) >= MAX_CLASSES_FOLLOWED:
                 continue
             seen.add(base.id)
@@ -468,14 +469,14 @@ def overrides(tables: Tables, unit: Unit) -> list[Unit]:
     """Return the methods of heirs that override or implement the method `unit`."""
     if not _may_be_overridden(unit):
         return []
-    rivals = [one for one in same_named(tables, unit.name) if _may_be_overridden(one)]
+    rivals = [other for other in same_named(tables, unit.name) if _may_be_overridden(other)]
     methods: list[Unit] = []
-    for one in rivals[:MAX_CLASSES_FOLLOWED]:
-        if one.id == unit.id or not related(one.language, unit.language):
+    for rival in rivals[:MAX_CLASSES_FOLLOWED]:
+        if rival.id == unit.id or not related(rival.language, unit.language):
             continue
-        above = {(base.path, base.qualified_name) for base, _ in overridden(tables, one)}
+        above = {(base.path, base.qualified_name) for base, _ in overridden(tables, rival)}
         if (unit.path, unit.qualified_name) in above:
-            methods.append(one)
+            methods.append(rival)
     return methods
 
 
@@ -494,24 +495,25 @@ def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
     implicit = language_called(unit.language).implicit_interfaces
     if implicit and method and unit.kind != "interface":
         named = tables.named([name_key(method)], MOST_NAMED)
-        owners = {(one.path, one.class_name) for one in named if one.language == unit.language}
+        named = [other for other in named if other.language == unit.language]
+        owners = {(other.path, other.class_name) for other in named}
         types: list[Unit] = []
         for path in sorted({path for path, _ in owners}):
             types += tables.in_file(path)
-        types = [one for one in types if (one.path, one.qualified_name) in owners]
-        return [one for one in types if unit in with_all_methods(tables, one)]
+        types = [base for base in types if (base.path, base.qualified_name) in owners]
+        return [base for base in types if unit in with_all_methods(tables, base)]
     classes: list[Unit] = []
     for place in tables.references(path=[unit.path]):
         if place.kind == "inherits" and place.unit_id == unit.id:
             classes += _base_named(tables, place)
-    return [one for one in classes if one.id != unit.id]
+    return [base for base in classes if base.id != unit.id]
 
 
 def members(tables: Tables, owner: Unit) -> list[Unit]:
     """Return the methods of a class in its file, but for constructors."""
-    methods = [one for one in tables.in_file(owner.path) if one.is_method]
-    methods = [one for one in methods if one.kind != "constructor"]
-    return [one for one in methods if _holder(one) == owner.qualified_name]
+    methods = [unit for unit in tables.in_file(owner.path) if unit.is_method]
+    methods = [method for method in methods if method.kind != "constructor"]
+    return [method for method in methods if _holder(method) == owner.qualified_name]
 
 
 def _holder(unit: Unit) -> str:
@@ -524,7 +526,7 @@ def _is_in_function(tables: Tables, unit: Unit) -> bool:
     if holder == unit.class_name:
         return False
     units = tables.in_file(unit.path)
-    return any(one.kind in METHOD_KINDS and one.qualified_name == holder for one in units)
+    return any(other.kind in METHOD_KINDS and other.qualified_name == holder for other in units)
 
 
 def _is_overload(other: Unit, unit: Unit) -> bool:
@@ -541,11 +543,12 @@ def _base_named(tables: Tables, place: Reference) -> list[Unit]:
     if place.target:
         return tables.by_ids([place.target])
     language, module = language_name(place.path), place.module.partition(CLASS_MARK)[0]
-    types = [one for one in types_called(tables, place.name) if related(one.language, language)]
+    types = [unit for unit in types_called(tables, place.name) if related(unit.language, language)]
     if module:
-        evidence = partial(import_evidence, language, place.path)
+        leads = partial(import_evidence, language, place.path)
         head = split_address(module)[0]
-        types = [o for o in types if evidence(module, o.path) or evidence(head, o.path)] or types
+        imports = [base for base in types if leads(module, base.path) or leads(head, base.path)]
+        types = imports or types
     return types if len(types) == 1 else []
 
 
@@ -558,7 +561,7 @@ def _may_be_overridden(unit: Unit) -> bool:
 
 def types_called(tables: Tables, name: str) -> list[Unit]:
     """Return the classes, interfaces and other types of exactly that name."""
-    return [one for one in same_named(tables, name) if one.kind in _TYPES]
+    return [unit for unit in same_named(tables, name) if unit.kind in _TYPES]
 
 
 def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, str, int]]:
@@ -587,7 +590,7 @@ def _type_at(tables: Tables, place: Reference, unit: Unit) -> Unit:
     name = last_word(match[1])
     elsewhere = replace(unit, id=f"{unit.id} {name}", qualified_name=name, kind="type")
     types = types_called(tables, name)
-    types.sort(key=lambda one: (one.path != place.path, one.language != unit.language))
+    types.sort(key=lambda owner: (owner.path != place.path, owner.language != unit.language))
     return types[0] if types else elsewhere
 
 
@@ -602,13 +605,13 @@ def with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
     if not names:
         return []
     methods: dict[tuple[str, str], set[str]] = {}
-    for one in tables.named([name_key(name) for name in names], MOST_NAMED):
-        if one.name in names and one.language == unit.language and one.is_method:
-            methods.setdefault((_folder(one), one.class_name), set()).add(one.name)
+    for method in tables.named([name_key(name) for name in names], MOST_NAMED):
+        if method.name in names and method.language == unit.language and method.is_method:
+            methods.setdefault((_folder(method), method.class_name), set()).add(method.name)
     whole = [owner for owner, own in methods.items() if own == names]
     types = tables.named([name_key(owner) for _, owner in whole], MOST_NAMED)
-    types = [one for one in types if one.kind in _TYPES - {"interface"}]
-    return [one for one in types if (_folder(one), one.qualified_name) in whole]
+    types = [owner for owner in types if owner.kind in _TYPES - {"interface"}]
+    return [owner for owner in types if (_folder(owner), owner.qualified_name) in whole]
 
 
 def _folder(unit: Unit) -> str:

@@ -58,7 +58,7 @@ def callers_line(tables: Tables, unit: Unit) -> str:
     if tests and not is_test(unit):
         users.append(counted(tests, "test"))
     called = [call.called for call in callees(tables, unit) if call.sure]
-    names = _first([f"{code_span(one.qualified_name)} {cite_unit(one)}" for one in called])
+    names = _first([f"{code_span(callee.qualified_name)} {cite_unit(callee)}" for callee in called])
     sentences = [f"Calls {', '.join(names)}."] if names else []
     if users:
         sentences.append(f"Called by {', '.join(users)}.")
@@ -85,10 +85,10 @@ def values_named(tables: Tables, unit: Unit) -> str:
     if not names:
         return ""
     places: dict[str, list[_Definition]] = {}
-    for one in tables.named(list(map(name_key, names)), SAME_NAME * len(names)):
-        place = _Definition(one.path, one.start_line, one.source_code)
-        places.setdefault(one.name, []).append(place)
-    for head in [one for one in tables.in_file(unit.path) if one.is_head]:
+    for definition in tables.named(list(map(name_key, names)), SAME_NAME * len(names)):
+        place = _Definition(definition.path, definition.start_line, definition.source_code)
+        places.setdefault(definition.name, []).append(place)
+    for head in [part for part in tables.in_file(unit.path) if part.is_head]:
         for number, line in constants(head.source_code.split("\n")):
             place = _Definition(head.path, head.start_line + number - 1, line)
             for name in CAPITALS.findall(line.partition("=")[0]):

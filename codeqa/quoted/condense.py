@@ -59,7 +59,7 @@ def sentences_of(unit: Unit, words: Sequence[str]) -> str:
     doc = leading_doc(unit)
     returns = _RETURNS.search(doc)
     text = _TAGS.split(_INLINE_TAG.sub(r"`\1`", doc), maxsplit=1)[0]
-    first, *others = [" ".join(one.split()) for one in _SENTENCES.findall(text)] or [""]
+    first, *others = [" ".join(sentence.split()) for sentence in _SENTENCES.findall(text)] or [""]
     numbers = [_words_in(sentence, words) for sentence in others]
     best = sorted(range(len(others)), key=lambda n: -numbers[n])[:TELLING]
     sentences = [first_sentence(first)]

@@ -102,7 +102,7 @@ def of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
         names += [match[1] or match[2] for match in _OWNER.finditer(query.text)]
         units = tables.named(list(map(name_key, names)), SAME_NAME)
         # Of several the one in a file that is named, then in source.
-        units.sort(key=lambda one: (not one.path.endswith(query.files), one.role != "source"))
+        units.sort(key=lambda unit: (not unit.path.endswith(query.files), unit.role != "source"))
         for unit in units:
             text = members_of(unit) if unit.kind in CLASS_KINDS else ""
             if text:
@@ -120,8 +120,8 @@ def place_named(tables: Tables, match: re.Match[str]) -> tuple[str, Sequence[Uni
     inner = smallest_around(units, line)
     if inner is None:
         return "", ()
-    around = [one for one in units if one.start_line <= line <= one.end_line]
-    outer = max(around, key=lambda one: min(one.end_line, last) - one.start_line)
+    around = [unit for unit in units if unit.start_line <= line <= unit.end_line]
+    outer = max(around, key=lambda unit: min(unit.end_line, last) - unit.start_line)
     source = inner if last == line else outer
     lines, start = source.source_code.split("\n"), source.start_line
     code = "\n".join(lines[line - start : last - start + 1])
@@ -250,22 +250,22 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
     uses: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
-            for one in tests_of(tables, hit.unit):
-                uses[one.caller.id] = f": uses {code_span(one.called.qualified_name)}"
+            for test in tests_of(tables, hit.unit):
+                uses[test.caller.id] = f": uses {code_span(test.called.qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
     tests: dict[str, tuple[Unit, str]] = {}
     for unit in tables.by_ids([*uses, *near]):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
-            methods = [one for one in tables.in_file(unit.path) if one.is_method]
-            outer = next((one for one in methods if one.end_line >= unit.end_line), unit)
+            methods = [method for method in tables.in_file(unit.path) if method.is_method]
+            outer = next((method for method in methods if method.end_line >= unit.end_line), unit)
             tests.setdefault(outer.place, (outer, uses.get(unit.id, "")))
     if not tests:
         return "**No test was found** that uses this or holds its words."
     files = list(dict.fromkeys(unit.path for unit, _ in tests.values()))
     listed = sorted(list(tests.values())[:TESTS], key=lambda pair: files.index(pair[0].path))
-    items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in listed]
+    items = [f"- {cite_unit(unit)} {code_span(unit.qualified_name)}{use}" for unit, use in listed]
     part = f"{len(items)} of " if len(tests) > len(items) else ""
     number = f"**{part}{counted(len(tests), 'test')}** in {counted(len(files), 'file')}"
     title = f"{number}, found by what they use and by their words:"

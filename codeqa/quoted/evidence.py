@@ -102,7 +102,7 @@ class QuotedEvidence:
             texts.append(finding.below)
             citations.append(cite_unit(finding.hit.unit))
         citations += [cite_unit(hit.unit) for hit in self.others]
-        citations += [cite(one.path, one.start_line, one.end_line) for one in self.cached]
+        citations += [cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached]
         return joined(texts + citations)
 
 
@@ -138,7 +138,7 @@ def gather_evidence(
     if looked_up:
         further = 0 if weak and not looked_up.units else looked_up.further
     candidates = hits if len(hits) == len(result.units) else result.units
-    others = [o for o in candidates if not (repeats(o.unit, main) or _cites(lead, o.unit))]
+    others = [hit for hit in candidates if not (repeats(hit.unit, main) or _cites(lead, hit.unit))]
     if not lead and query.words:
         lead = value_line(query, hits)
     absent, elsewhere = ("", "") if lead or walk else _absent(tables, query, missing)

@@ -90,7 +90,7 @@ def symbol(
     """
     names = list(filter(None, map(str.strip, name.split(","))))
     if len(names) > 1:
-        return joined_results([symbol(box, one, want) for one in names])
+        return joined_results([symbol(box, part, want) for part in names])
     kind, _, end = " ".join(want.split()).partition(" to ")
     if kind == "path" and end:
         return _call_path(box, name, end)
@@ -109,30 +109,32 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     tables = box.tables()
     units = definitions(tables, name)
     plain_name = name.removesuffix("()")
-    named = tables.references(name=[last_word(plain_name)], limit=CANDIDATES)
+    references = tables.references(name=[last_word(plain_name)], limit=CANDIDATES)
     meanings = _meanings(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
         owner = plain_name.rpartition(".")[0]
-        meanings = {UsageSite(one, 0.0): "" for one in named if owner in ("", one.receiver)}
+        meanings = {
+            UsageSite(place, 0.0): "" for place in references if owner in ("", place.receiver)
+        }
     sites = [site for site in meanings if kind in ("", site.reference.kind)]
     if not units and not sites:
         return no_definition(tables, name)
     groups = use_places(tables, sites, kind)
-    listed = _listed(groups, kind)
-    parts = by_file((place.path, _use_line(place)) for place in listed[:MOST_REFERENCES])
+    shown_places = _listed(groups, kind)
+    parts = by_file((place.path, _use_line(place)) for place in shown_places[:MOST_REFERENCES])
     sentences = _how_sure(sites, groups)
     if not units:
         sentences.append(f"{name} is not defined here.")
-    if len({(one.path, one.qualified_name) for one in units}) > 1:  # overloads are one
+    if len({(unit.path, unit.qualified_name) for unit in units}) > 1:  # overloads are one
         sentences.append(_shares(units, Counter(meanings[site] for site in sites)))
     if others := len(meanings) - len(sites):
         sentences.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
-    if (further := len(named) - len(meanings)) > 0:
+    if (further := len(references) - len(meanings)) > 0:
         places = counted(further, "further place")
         sentences.append(f"{places} of that name may mean something else.")
     verb = "called" if kind else "referred to"
     at_least = ""
-    if len(named) == CANDIDATES:
+    if len(references) == CANDIDATES:
         at_least = AT_LEAST
         sentences.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
     first = [place for place, _ in groups[:MOST_REFERENCES]]
@@ -140,7 +142,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     return list_result(
         f"{name} is {verb} in {at_least}{counted(len(sites), 'place')}", parts,
         "grep finds all lines that hold the name.", total=len(sites),
-        left=len(listed) - len(parts), places=tuple(first), edges=_edges_to(end, first),
+        left=len(shown_places) - len(parts), places=tuple(first), edges=_edges_to(end, first),
         completeness=" ".join([*sentences, UNSEEN]),
     )  # fmt: skip
 
@@ -183,8 +185,8 @@ def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[Place, bool]]) 
 
 def _shares(units: Sequence[Unit], numbers: Mapping[str, int]) -> str:
     """Say how many of the places mean each of `units`; `numbers` are by the unit's id."""
-    ordered = sorted(units, key=lambda unit: -numbers[unit.id])[:MOST_MEANT]
-    shares = [f"{one.qualified_name} [{one.place}] {numbers[one.id]:,}" for one in ordered]
+    first = sorted(units, key=lambda unit: -numbers[unit.id])[:MOST_MEANT]
+    shares = [f"{unit.qualified_name} [{unit.place}] {numbers[unit.id]:,}" for unit in first]
     text = ", ".join(shares)
     if len(units) > MOST_MEANT:
         text += ", the others fewer or none"
@@ -230,15 +232,15 @@ def use_places(
         one = site.reference
         key = (one.path, one.unit_id, one.kind, f"{sureness(site.confidence)} {site.through}")
         groups.setdefault(key, []).append(site)
-    ordered: list[tuple[tuple[bool, bool, float], Place]] = []
+    ranked_places: list[tuple[tuple[bool, bool, float], Place]] = []
     for group in groups.values():
         first, confidence = group[0].reference, group[0].confidence
         unit = around.get(first.unit_id)
         in_test = is_test(unit) if unit else role_of(first.path) == "test"
         rank = (confidence < LIKELY, in_test, -confidence)
-        ordered.append((rank, _use_place(group, unit, kind)))
-    ordered.sort(key=lambda pair: pair[0])
-    return [(place, in_test) for (_, in_test, _), place in ordered]
+        ranked_places.append((rank, _use_place(group, unit, kind)))
+    ranked_places.sort(key=lambda pair: pair[0])
+    return [(place, in_test) for (_, in_test, _), place in ranked_places]
 
 
 def _units_around(tables: Tables, sites: Iterable[UsageSite]) -> dict[str, Unit]:
@@ -304,9 +306,9 @@ def name_at(box: Toolbox, path: str, line: int, name: str) -> NameReport:
     sites: dict[tuple[str, int], UsageSite] = {}
     for site in _meanings(tables, [unit for unit, _ in meant]):
         sites[site.reference.path, site.reference.line] = site
-    listed = list(sites.values())[:MOST_USES]
-    around = _units_around(tables, listed)
-    uses = [_use_place([site], around.get(site.reference.unit_id)) for site in listed]
+    first = list(sites.values())[:MOST_USES]
+    around = _units_around(tables, first)
+    uses = [_use_place([site], around.get(site.reference.unit_id)) for site in first]
     return NameReport(definitions=tuple(definitions), uses=tuple(uses), total=len(sites))
 
 
@@ -334,7 +336,7 @@ def _callees(box: Toolbox, name: str) -> ToolResult:
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    parts, reached, doubtful = list[str](), list[Step](), 0
+    parts, steps, doubtful = list[str](), list[Step](), 0
     for root in roots:
         parts.append(f"{root.qualified_name or root.name} [{root.place}]")
         for call in calls_of(tables, root, ALL_CALLS):
@@ -342,16 +344,16 @@ def _callees(box: Toolbox, name: str) -> ToolResult:
                 doubtful += 1
                 continue
             unit, code = call.called, _code(root, call.line).strip()[:LONGEST_CALL]
-            reached.append(Step(unit, root.path, call.line, through=root))
+            steps.append(Step(unit, root.path, call.line, through=root))
             parts.append(f"  {unit.qualified_name} [{unit.place}]  {call.line}: {code}")
-            names = [one.called.qualified_name for one in calls_of(tables, unit) if one.sure]
+            names = [inner.called.qualified_name for inner in calls_of(tables, unit) if inner.sure]
             if names:
                 parts.append(f"    → {', '.join(names)}")
     doubt = f"Of {counted(doubtful, 'call')} only the name is the same." if doubtful else ""
-    edges = [Edge(start=name, end=step.unit.qualified_name) for step in reached]
+    edges = [Edge(start=name, end=step.unit.qualified_name) for step in steps]
     return list_result(
-        f"{name} calls {counted(len(reached), 'function')}", parts, "Ask for one of them.",
-        total=len(reached), completeness=doubt, places=tuple(map(_step_place, reached)),
+        f"{name} calls {counted(len(steps), 'function')}", parts, "Ask for one of them.",
+        total=len(steps), completeness=doubt, places=tuple(map(_step_place, steps)),
         edges=tuple(edges),
     )  # fmt: skip
 
@@ -374,11 +376,11 @@ def _impact(box: Toolbox, name: str) -> ToolResult:
         # Through a base at first alone: a framework calls nearly everything so in the end.
         calls, left = callers_of(tables, unit, alone=unit not in roots)
         doubtful += left
-        return [Step(one.caller, one.caller.path, one.line, one.note) for one in calls]
+        return [Step(call.caller, call.caller.path, call.line, call.note) for call in calls]
 
-    reached, cut = follow(roots, users)
+    steps, cut = follow(roots, users)
     code, tests = list[Step](), list[Step]()
-    for step in reached:
+    for step in steps:
         (tests if is_test(step.unit) else code).append(step)
     doubt = f"{_levels(code)}{cut}"
     if doubtful:
@@ -410,14 +412,14 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
     def calls_from(unit: Unit) -> list[Call]:
         return calls_of(tables, unit, ALL_CALLS)
 
-    def steps(indirect: bool, by_name: bool, unit: Unit) -> list[Step]:
+    def next_steps(indirect: bool, by_name: bool, unit: Unit) -> list[Step]:
         calls = [call for call in calls_from(unit) if call.sure or by_name]
         direct = [Step(call.called, unit.path, call.line) for call in calls]
         if not indirect:
             return direct
         overriding: list[Step] = []
         for step in direct:
-            overriding += [step._replace(unit=one) for one in overrides(tables, step.unit)]
+            overriding += [step._replace(unit=method) for method in overrides(tables, step.unit)]
         return direct + overriding + _handed_on(tables, unit)
 
     for indirect, by_name, doubt in (
@@ -425,22 +427,22 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         (True, False, OVERRIDING),
         (True, True, BY_NAME_ALONE),
     ):
-        reached, cut = follow(begins, partial(steps, indirect, by_name), targets)
-        way = _way(reached, targets)
+        steps, cut = follow(begins, partial(next_steps, indirect, by_name), targets)
+        way = _way(steps, targets)
         if way:
             summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
             return _steps_result(summary, f"{doubt}{UNSEEN}", (), way, is_way=True)
     nothing = f"no way of calls from {start} to {end} was found"
-    extent = f"{start} leads to {counted(len(reached), 'definition')}. {cut}{UNSEEN}"
+    extent = f"{start} leads to {counted(len(steps), 'definition')}. {cut}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {extent}", completeness=extent)
 
 
-def _way(reached: Sequence[Step], targets: Collection[str]) -> list[Step]:
-    """Return the steps that lead to the last one of `reached`, if that is one of `targets`."""
-    if not reached or reached[-1].unit.id not in targets:
+def _way(steps: Sequence[Step], targets: Collection[str]) -> list[Step]:
+    """Return the steps that lead to the last one of `steps`, if that is one of `targets`."""
+    if not steps or steps[-1].unit.id not in targets:
         return []
-    by_id = {step.unit.id: step for step in reached}
-    way = [reached[-1]]
+    by_id = {step.unit.id: step for step in steps}
+    way = [steps[-1]]
     while way[0].level > 1 and way[0].through:
         way.insert(0, by_id[way[0].through.id])
     return way
@@ -449,11 +451,11 @@ def _way(reached: Sequence[Step], targets: Collection[str]) -> list[Step]:
 def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
     """Return the functions of its file that `unit` hands on, for others to call."""
     lines: dict[str, int] = {}
-    for one in tables.references(path=[unit.path]):
-        if one.unit_id == unit.id and one.kind == "use" and one.target:
-            lines.setdefault(one.target, one.line)
-    units = tables.by_ids(list(lines))
-    return [Step(one, one.path, lines[one.id]) for one in units if one.is_method]
+    for reference in tables.references(path=[unit.path]):
+        if reference.unit_id == unit.id and reference.kind == "use" and reference.target:
+            lines.setdefault(reference.target, reference.line)
+    functions = [unit for unit in tables.by_ids(list(lines)) if unit.is_method]
+    return [Step(function, function.path, lines[function.id]) for function in functions]
 
 
 def _subclasses(box: Toolbox, name: str) -> ToolResult:
@@ -476,17 +478,17 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
             named = tables.references(name=[unit.name], limit=CANDIDATES)
-            more = [one for one in named if one.kind == "inherits" and one not in places]
+            more = [place for place in named if place.kind == "inherits" and place not in places]
             by_name += len(more)
             places += more
         steps = [Step(*heir) for heir in heirs_at(tables, places)]
-        steps += [Step(one, one.path, one.start_line) for one in with_all_methods(tables, unit)]
+        steps += [Step(heir, heir.path, heir.start_line) for heir in with_all_methods(tables, unit)]
         return steps
 
-    reached, cut = follow(roots, heirs)
-    if not here and not reached:
+    steps, cut = follow(roots, heirs)
+    if not here and not steps:
         return no_definition(tables, name)
-    extent = _levels(reached)
+    extent = _levels(steps)
     if not here:
         extent = f"{name} is not defined here: what names it as base, and what inherits from that. "
     if any(language_called(unit.language).implicit_interfaces for unit in here):
@@ -496,8 +498,8 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
     extent += f"{_several(tables, roots)}{cut}"
     extent += "Classes that are made while the program runs are not seen."
     kinds = ("subclass or implementation", "subclasses or implementations")
-    summary = f"{name} has {AT_LEAST if cut else ''}{counted(len(reached), *kinds)}"
-    return _steps_result(summary, extent, here, reached)
+    summary = f"{name} has {AT_LEAST if cut else ''}{counted(len(steps), *kinds)}"
+    return _steps_result(summary, extent, here, steps)
 
 
 def follow(
@@ -509,24 +511,24 @@ def follow(
     where it was cut off, '' if it was not.
     """
     # One function of several with a name may be the way's end, another its beginning.
-    seen, reached = {unit.id for unit in roots}.difference(targets), list[Step]()
-    waiting = deque((unit, 1) for unit in roots)
+    ids, steps = {unit.id for unit in roots}.difference(targets), list[Step]()
+    queue = deque((unit, 1) for unit in roots)
     until = time.monotonic() + SECONDS
     followed = 0
-    while waiting:
-        unit, level = waiting.popleft()
+    while queue:
+        unit, level = queue.popleft()
         if followed == MOST_FOLLOWED or time.monotonic() > until:
             cut = f"Only the nearest {followed:,} were followed further: there may be more. "
-            return reached, cut
+            return steps, cut
         followed += 1
-        for one in step(unit):
-            if one.unit.id not in seen:
-                seen.add(one.unit.id)
-                reached.append(one._replace(level=level, through=unit))
-                waiting.append((one.unit, level + 1))
-                if one.unit.id in targets:
-                    return reached, ""
-    return reached, ""
+        for next_step in step(unit):
+            if next_step.unit.id not in ids:
+                ids.add(next_step.unit.id)
+                steps.append(next_step._replace(level=level, through=unit))
+                queue.append((next_step.unit, level + 1))
+                if next_step.unit.id in targets:
+                    return steps, ""
+    return steps, ""
 
 
 def _several(tables: Tables, roots: Sequence[Unit]) -> str:
@@ -544,9 +546,9 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
 def _step_place(step: Step) -> Place:
     """Return the line of an edge, named after the definition that it leads to."""
     unit, text = step.unit, ""
-    for one in (unit, step.through or unit):
-        if not text and one.path == step.path:
-            text = _code(one, step.line)
+    for holder in (unit, step.through or unit):
+        if not text and holder.path == step.path:
+            text = _code(holder, step.line)
     return Place(
         path=step.path, start_line=step.line, end_line=step.line, name=unit.qualified_name,
         text=text, language=unit.language, kind="test" if is_test(unit) else unit.kind,

@@ -96,7 +96,7 @@ def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     commits = _log_commits(box, [*SAFE, f"-{COMMITS}", *arguments])
     newest = "the newest " if len(commits) == COMMITS else ""
     summary = f"history of {title}: {newest}{counted(len(commits), 'commit')}"
-    return list_result(summary, [one.line for one in commits], "", items=commits)
+    return list_result(summary, [commit.line for commit in commits], "", items=commits)
 
 
 def _added(box: Toolbox, name: str) -> ToolResult:
@@ -177,7 +177,7 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
         runs.append(commit_of[id_].model_copy(update={"lines": f"{start}-{end}"}))
         start = end + 1
     summary = f"blame of {path}:{first}-{last}: {counted(len(distinct), 'commit')}"
-    parts = [f"{one.lines:>11}  {one.line}" for one in runs]
+    parts = [f"{run.lines:>11}  {run.line}" for run in runs]
     return list_result(summary, parts, "Ask for fewer lines.", items=runs)
 
 
@@ -190,7 +190,7 @@ def _history_of(box: Toolbox, target: str) -> tuple[str, list[str]]:
     for mention in mentions:
         if mention.units:
             unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
-            others = "".join(f", not {one.place}" for one in rest)
+            others = "".join(f", not {other.place}" for other in rest)
             # Lines are those of the index; after later edits git finds those nearby.
             span = f"-L{unit.start_line},{unit.end_line}:./{unit.path}"
             return f"{unit.qualified_name} ({unit.place}{others})", [span]
@@ -198,7 +198,7 @@ def _history_of(box: Toolbox, target: str) -> tuple[str, list[str]]:
         if target in paths:
             return target, ["--", target]
         if paths:
-            title = "".join(f", not {one}" for one in mention.files[1 : 1 + MOST_OTHERS])
+            title = "".join(f", not {path}" for path in mention.files[1 : 1 + MOST_OTHERS])
             return paths[0] + title, ["--", paths[0]]
     hint = "Give a path, or the name of a definition."
     raise NotFoundError(f"Nothing here is called {target!r}.", hint)

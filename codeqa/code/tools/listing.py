@@ -162,14 +162,16 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         matches = _by_line(box, kind, roles, lines)
     else:
         matches = _by_index(box, kind, path, roles)
-    places = list({(one.path, one.start_line, one.name): one for one in matches}.values())
+    places = list({(place.path, place.start_line, place.name): place for place in matches}.values())
     if not places:
         summary = "no environment variables found" if kind == "environment" else f"no {kind} found"
         forms = _HOW.get(kind, "definitions of the index")
         return list_result(summary, [], "", completeness=f"Looked for: {forms}.{searched}")
     by_name = kind == "environment"
-    places.sort(key=lambda one: (one.name or "~" if by_name else "", one.path, one.start_line))
-    places.sort(key=lambda one: ROLES.index(one.kind))
+    places.sort(
+        key=lambda place: (place.name or "~" if by_name else "", place.path, place.start_line)
+    )
+    places.sort(key=lambda place: ROLES.index(place.kind))
     completeness = _counts_by_part(kind, places)
     if kind in _HOW:
         completeness += f"Found by form: {_HOW[kind]}."
@@ -272,23 +274,23 @@ def _by_reference(box: Toolbox, kind: str, roles: Mapping[str, str]) -> Iterator
     forms = FORMS[kind]
     names = sorted({name for form in forms for name in form.names.split()})
     by_path: dict[str, list[Reference]] = {}
-    for one in tables.references(kind=("call", "use"), name=names):
-        if one.path in roles and any(re.search(form.files, one.path) for form in forms):
-            by_path.setdefault(one.path, []).append(one)
-    ids = [one.unit_id for references in by_path.values() for one in references]
+    for reference in tables.references(kind=("call", "use"), name=names):
+        if reference.path in roles and any(re.search(form.files, reference.path) for form in forms):
+            by_path.setdefault(reference.path, []).append(reference)
+    ids = [reference.unit_id for references in by_path.values() for reference in references]
     units = {unit.id: unit for unit in tables.by_ids(ids)}
     for path, references in by_path.items():
         lines: list[str] = []
         with suppress(CodeQAError):  # of a file that is gone
             lines = box.files.read(path).text.split("\n")
-        for one in references:
-            if one.line > len(lines):
+        for reference in references:
+            if reference.line > len(lines):
                 continue
-            unit = units.get(one.unit_id)
-            names_of_it = (_name(form, one, lines, unit) for form in forms)
+            unit = units.get(reference.unit_id)
+            names_of_it = (_name(form, reference, lines, unit) for form in forms)
             if name := next(filter(None, names_of_it), ""):
                 role = "test" if unit and is_test(unit) else roles[path]
-                yield _line(path, one.line, name, lines[one.line - 1], role)
+                yield _line(path, reference.line, name, lines[reference.line - 1], role)
 
 
 def _name(form: Form, reference: Reference, lines: Sequence[str], unit: Unit | None) -> str:
@@ -344,7 +346,7 @@ def _literal(box: Toolbox, path: str, name: str) -> str:
 
 def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
     calls = tables.catalogue().references("kind = 'call' AND target = unit_id", ALL)
-    line_of = {one.unit_id: one.line for one in reversed(calls)}
+    line_of = {call.unit_id: call.line for call in reversed(calls)}
     for unit in tables.by_ids(list(line_of)):
         if unit.is_method and unit.path in roles:
             text = unit.source_code.split("\n")[line_of[unit.id] - unit.start_line].strip()

@@ -152,7 +152,7 @@ def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | Non
 
 def defined_in(tables: Tables, path: str) -> list[Unit]:
     """Return the definitions of a file outside functions, by line, else its other units."""
-    units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
+    units = sorted(tables.in_file(path), key=lambda unit: (unit.start_line, -unit.end_line))
     methods = [unit for unit in units if unit.is_method]
     outer = []
     for unit in units:

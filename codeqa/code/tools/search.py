@@ -178,7 +178,7 @@ def _best(hits: Sequence[Hit]) -> list[Hit]:
         near = hit.score >= least or (first.is_head and unit.path == first.path)
         if unit.is_head or not near or (is_test(unit) and not is_test(first)):
             continue
-        if not any(_overlap(one.unit, unit) for one in apart):
+        if not any(_overlap(other.unit, unit) for other in apart):
             apart.append(hit)
     return apart[:SHOWN] or [hits[0]]
 
@@ -242,9 +242,9 @@ def _without_imports(lines: list[str]) -> list[str]:
 def _members(tables: Tables, unit: Unit) -> list[str]:
     """Return the definitions of a class or file, with lines."""
     owner = "" if unit.is_head else unit.qualified_name
-    inside = [one for one in tables.in_file(unit.path) if one.class_name == owner]
-    inside = [one for one in inside if one.id != unit.id and one.kind not in TEXT_KINDS]
-    return [f"{one.name} [{one.start_line}-{one.end_line}]" for one in inside]
+    inside = [member for member in tables.in_file(unit.path) if member.class_name == owner]
+    inside = [member for member in inside if member.id != unit.id and member.kind not in TEXT_KINDS]
+    return [f"{member.name} [{member.start_line}-{member.end_line}]" for member in inside]
 
 
 def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[str]:
@@ -300,9 +300,9 @@ def _values(box: Toolbox, place: Place) -> list[str]:
 def _imported_from(tables: Tables, path: str, names: Collection[str]) -> list[str]:
     """Return the files that `path` surely imports some of `names` from."""
     modules = set()
-    for one in tables.references(path=[path]):
-        if one.kind == "import" and one.name in names and one.module:
-            modules.add(one.module)
+    for reference in tables.references(path=[path]):
+        if reference.kind == "import" and reference.name in names and reference.module:
+            modules.add(reference.module)
     language = language_name(path)
     ending = path[path.rindex(".") :] if "." in path else ""
     files: list[str] = []

@@ -122,15 +122,15 @@ def numbered(lines: Iterable[str], first: int) -> list[str]:
 
 def joined_results(results: Sequence[ToolResult]) -> ToolResult:
     """Return the results of several calls of a tool as one."""
-    text, fitted = fitting([one.text for one in results], "\n\n")
+    text, fitted = fitting([result.text for result in results], "\n\n")
     if fitted < len(results):
         text += f"\n… and {len(results) - fitted} more: ask for fewer."
     return ToolResult(
-        summary="; ".join(one.summary for one in results),
+        summary="; ".join(result.summary for result in results),
         text=text,
-        total=sum(one.total for one in results),
-        places=tuple(place for one in results[:fitted] for place in one.places),
-        edges=tuple(edge for one in results for edge in one.edges),
+        total=sum(result.total for result in results),
+        places=tuple(place for result in results[:fitted] for place in result.places),
+        edges=tuple(edge for result in results for edge in result.edges),
     )
 
 
