@@ -189,14 +189,14 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
             return joined([head, commits[0]])
         people = Counter(commit.author for commit in result.commits).most_common()
         by = some_of([f"{name} ({number:,})" for name, number in people], AUTHORS)
-        title = f"{escape(f'By {by}.')} What one of them changed: `codeqa history --commit <id>`."
+        title = f"{escape(f'By {by}.')} To see a commit's changes: `codeqa history --commit <id>`."
         return joined([head, bullet_list(title, commits)])
     listed = result.places[:ITEMS]
     left = result.total - sum(place.times for place in listed)
     more = f": {code_span(_command(tool, values))}"
     title = f"{result.total - left:,} of {result.total:,}:" if left else ""
     places = bullet_list(title, map(place_item, listed), left, more)
-    newest = bullet_list("Commits behind the first of them, the newest first:", commits)
+    newest = bullet_list("Commits that made the first of these changes, newest first:", commits)
     hunks = code_block(result.diff, "diff") if result.diff else ""
     return joined([head, places, _diagram(result.edges), newest, hunks])
 

@@ -13,20 +13,20 @@ from codeqa.types import TEXT_KINDS, Unit
 ALL_LINES = 1_000
 
 INTRODUCTION = (
-    "*Without a language model this is the code itself, the most relevant first; one would put it "
-    "into words: choose it beside the question, or with `codeqa models use`.*"
+    "*Without a language model, this answer is the code itself, the most relevant first. For an "
+    "answer in words, choose a model beside the question or with `codeqa models use`.*"
 )
 
 COUNTED = "*Counted, without a language model.*"
 
 FROM_BEFORE = (
-    "*From the code already found; nothing was searched anew. Without a language model, this is "
-    "what it says.*"
+    "*From the code found earlier; there was no new search. Without a language model, this is the "
+    "code itself.*"
 )
 
 NOT_MENTIONED = (
-    "The code that was looked up earlier in this conversation does not mention what you ask "
-    "about.\n\nAdd `@codebase` to the question to search the code base for it."
+    "The code found earlier in this conversation does not mention what you ask about.\n\n"
+    "Add `@codebase` to the question to search the code base for it."
 )
 
 CACHED_SHOWN, CACHED_LINES = 3, 80
@@ -82,8 +82,8 @@ def _weak(evidence: QuotedEvidence) -> str:
     text = "**The evidence is weak.** No definition or section matches enough of the question "
     text += "to answer it. "
     if evidence.missing:
-        text += f"Nothing that was found holds {_quoted(evidence.missing)}. "
-    text += "The nearest that there is follows."
+        text += f"None of the hits contains {_quoted(evidence.missing)}. "
+    text += "The nearest hits follow."
     if evidence.coverage:
         text += f" Searched: {escape(evidence.coverage)}."
     return text
@@ -119,7 +119,7 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
         yield joined([cite(unit.path, *lines), condensed(unit, words, CACHED_LINES)])
     if not evidence.chosen:
-        yield "Add `@codebase` to the question to search the code base anew."
+        yield "Add `@codebase` to the question for a new search of the code base."
 
 
 def _finding_section(

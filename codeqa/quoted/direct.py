@@ -223,9 +223,9 @@ def traceback_section(tables: Tables, result: SearchResult) -> str:
     frames = frames_here(tables, raised.frames)
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
     if not frames:
-        return f"{error}None of its frames lies in this repository."
+        return f"{error}None of its frames is in this repository."
     number = f"{len(frames):,} of its {counted(len(raised.frames), 'frame')}"
-    title = f"{error}In this repository, the innermost first, {number}:"
+    title = f"{error}In this repository: {number}, the innermost first:"
     items = [_frame(unit, line, n < FRAMES) for n, (unit, line) in enumerate(frames)]
     return bullet_list(title, items)
 
@@ -268,7 +268,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
     items = [f"- {cite_unit(unit)} {code_span(unit.qualified_name)}{use}" for unit, use in listed]
     part = f"{len(items)} of " if len(tests) > len(items) else ""
     number = f"**{part}{counted(len(tests), 'test')}** in {counted(len(files), 'file')}"
-    title = f"{number}, found by what they use and by their words:"
+    title = f"{number}, found by the code that they use and by their words:"
     return bullet_list(title, items, len(tests) - len(items))
 
 

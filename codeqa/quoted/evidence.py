@@ -268,9 +268,9 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
             units += [unit for unit, _ in hits if held_words(unit, (word,))]
         if units:
             places = ", ".join(map(cite_unit, units[:HOLDING]))
-            elsewhere.append(f"- “{escape(name)}” stands in {places}")
+            elsewhere.append(f"- “{escape(name)}” appears in {places}")
         else:
-            nowhere.append(f"**Nothing in this code or its documents says “{escape(name)}”.**")
+            nowhere.append(f"**“{escape(name)}” appears nowhere in this code or its documents.**")
     return " ".join(nowhere), "\n".join(elsewhere)
 
 

@@ -138,10 +138,10 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
          ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files", "** · "],
          "**Nothing"),
         ("when does a session cookie of Kerberos expire?",
-         ["**Nothing in this code or its documents says “Kerberos”.**", "**`Session.expire`**"],
+         ["**“Kerberos” appears nowhere in this code or its documents.**", "**`Session.expire`**"],
          "evidence is weak"),
         ("how does the Session of a Parcel expire? path:src/",
-         ["- “Parcel” stands in [README.md:"],
+         ["- “Parcel” appears in [README.md:"],
          "evidence is weak"),
         ("Session", ["**`Session`**", "- `open_session` ["], "**`open_session`**"),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
@@ -220,7 +220,7 @@ def test_without_a_tag_the_context_of_the_conversation_is_used(engine: Engine) -
     assert "retrieved" not in kinds(events)
     assert events[0].data["intent"] == "continuation"
     assert events[-1].data["query_tags"] == []
-    assert "nothing was searched anew" in text
+    assert "there was no new search" in text
     assert "MONTH" in text
     assert all(citation["verified"] for citation in events[-1].data["citations"])
     _, other = ask(engine, "and where is MONTH compared?", conversation="c2")

@@ -240,7 +240,7 @@ def test_what_is_found_comes_whole_with_what_saves_the_next_call(call: Call) -> 
     found = call("search_code", query="sum of the prices with tax", guess=guess)
     assert "return taxed(sum(self.prices))" in found.text
     assert "Called by: pay [shop/checkout.py:7]; 1 test" in found.text
-    assert "Stands nowhere here: vat_rate." in found.text
+    assert "Found nowhere here: vat_rate." in found.text
     lines = call("search_code", query="Basket.total").text.split("\n")
     assert lines[0].startswith("--- shop/basket.py (lines 12-14, relevance: 0.")
     assert "--- shop/basket.py (lines 17-18, called in line 14) ---" in lines, "a short callee"
@@ -260,8 +260,8 @@ def test_a_relevance_and_a_word_say_what_does_not_fit_the_question(call: Call) -
         best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
         assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
     weak = call("search_code", query="throttle requests of kubernetes pods").text
-    assert "Weak: nothing shown holds throttle, requests, kubernetes, pods." in weak
-    assert "Stands nowhere here: " in weak and "kubernetes" in weak.split("nowhere here")[1]
+    assert "Weak: none of this code contains throttle, requests, kubernetes, pods." in weak
+    assert "Found nowhere here: " in weak and "kubernetes" in weak.split("nowhere here")[1]
     assert "Weak" not in call("search_code", query="sum of all prices").text
 
 
@@ -487,11 +487,11 @@ def test_a_place_is_not_given_to_one_of_two_that_it_may_mean(call: Call) -> None
 def test_a_way_of_calls_is_sure_where_there_is_one_and_else_said_not_to_be(call: Call) -> None:
     sure = call("symbol", name="begin", want="path to finish")
     assert [place.name for place in sure.places] == ["begin", "enter", "merge_all"]
-    assert "only the name" not in sure.completeness
+    assert "name only" not in sure.completeness
     by_name = call("symbol", name="other", want="path to finish")
-    assert by_name.total == 2 and "only the name is the same" in by_name.completeness
+    assert by_name.total == 2 and "by name only" in by_name.completeness
     callees = call("symbol", name="other", want="callees")
-    assert "Of 1 call only the name is the same." in callees.text and not callees.places
+    assert "Not listed: 1 call with only the same name." in callees.text and not callees.places
 
 
 def test_a_method_counts_together_with_its_base_and_what_overrides_it(
@@ -515,7 +515,7 @@ def test_a_way_of_calls_goes_through_the_method_of_a_base(call: Call) -> None:
     way = call("symbol", name="Client.fetch", want="path to TCPConnector.create_link")
     names = [place.name for place in way.places]
     assert names == ["Client.fetch", "Client.send", "Client.send.made", "Connector.connect"]
-    assert "the method of a base or interface" in way.completeness
+    assert "a method of a base class or interface" in way.completeness
     own = call("symbol", name="Connector.connect", want="path to Connector.create_link")
     assert own.total == 1 and "overrides" not in own.completeness
 

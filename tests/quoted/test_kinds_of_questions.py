@@ -173,7 +173,7 @@ def test_a_sentence_that_names_a_line_is_no_traceback() -> None:
 
 def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
     raised = 'File "/opt/other/lib.py", line 3, in work\nValueError: too few baskets'
-    assert "None of its frames lies in this repository." in ask(engine, raised)
+    assert "None of its frames is in this repository." in ask(engine, raised)
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ CERTAIN, POSSIBLE = SURENESS[0][1], SURENESS[-1][1]
 AT_LEAST = "at least "
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
 OVERRIDING = (
-    "Some of these name the method of a base or interface, which one of these overrides, or hand a "
-    "function on that is called later. "
+    "Some of these calls name a method of a base class or interface that another method overrides, "
+    "or pass on a function that is called later. "
 )
-BY_NAME_ALONE = "Of some of these calls only the name is the same; no sure way is known. "
+BY_NAME_ALONE = "Some of these calls match by name only; no certain path was found. "
 
 
 def symbol(
@@ -128,7 +128,8 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     if len({(unit.path, unit.qualified_name) for unit in units}) > 1:  # overloads are one
         sentences.append(_shares(units, Counter(meanings[site] for site in sites)))
     if others := len(meanings) - len(sites):
-        sentences.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
+        places = counted(others, "place")
+        sentences.append(f"Not counted: {places} of another kind, such as imports.")
     if (further := len(references) - len(meanings)) > 0:
         places = counted(further, "further place")
         sentences.append(f"{places} of that name may mean something else.")
@@ -349,7 +350,7 @@ def _callees(box: Toolbox, name: str) -> ToolResult:
             names = [inner.called.qualified_name for inner in calls_of(tables, unit) if inner.sure]
             if names:
                 parts.append(f"    → {', '.join(names)}")
-    doubt = f"Of {counted(doubtful, 'call')} only the name is the same." if doubtful else ""
+    doubt = f"Not listed: {counted(doubtful, 'call')} with only the same name." if doubtful else ""
     edges = [Edge(start=name, end=step.unit.qualified_name) for step in steps]
     return list_result(
         f"{name} calls {counted(len(steps), 'function')}", parts, "Ask for one of them.",
@@ -423,7 +424,7 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         return direct + overriding + _handed_on(tables, unit)
 
     for indirect, by_name, doubt in (
-        (False, False, "No shorter one is known; others of equal length may be. "),
+        (False, False, "There may be other paths of the same length. "),
         (True, False, OVERRIDING),
         (True, True, BY_NAME_ALONE),
     ):
@@ -432,7 +433,7 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         if way:
             summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
             return _steps_result(summary, f"{doubt}{UNSEEN}", (), way, is_way=True)
-    nothing = f"no way of calls from {start} to {end} was found"
+    nothing = f"no path of calls from {start} to {end} was found"
     extent = f"{start} leads to {counted(len(steps), 'definition')}. {cut}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {extent}", completeness=extent)
 
@@ -490,13 +491,13 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
         return no_definition(tables, name)
     extent = _levels(steps)
     if not here:
-        extent = f"{name} is not defined here: what names it as base, and what inherits from that. "
+        extent = f"{name} is not defined here; these name it as their base, or inherit from those. "
     if any(language_called(unit.language).implicit_interfaces for unit in here):
         extent += "A type that has all methods of the interface is taken to implement it. "
     if by_name and here:
-        extent += f"Of {counted(by_name, 'place')} only the name is the same. "
+        extent += f"{counted(by_name, 'place')} of these only with the same name. "
     extent += f"{_several(tables, roots)}{cut}"
-    extent += "Classes that are made while the program runs are not seen."
+    extent += "Classes that the program creates at run time are not seen."
     kinds = ("subclass or implementation", "subclasses or implementations")
     summary = f"{name} has {AT_LEAST if cut else ''}{counted(len(steps), *kinds)}"
     return _steps_result(summary, extent, here, steps)

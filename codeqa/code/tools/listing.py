@@ -219,7 +219,7 @@ def _by_file_where_many(places: Sequence[Place]) -> list[Place]:
 
 def _overview(box: Toolbox) -> ToolResult:
     tables = box.tables()
-    overview = overview_of(tables) or "Nothing here says what it is."
+    overview = overview_of(tables) or "Nothing in this repository describes it."
     places: list[Place] = []
     for path, first, last in CITATION.findall(overview):
         lines = int(first), int(last or first)

@@ -334,10 +334,11 @@ def _doubts(
     text = "\n".join(f"{place.path} {place.text}" for place in places).lower()
     missing = [word for word in terms if not form_pattern(word).search(text)]
     if len(missing) > WEAK * len(terms):
-        yield f"Weak: nothing shown holds {', '.join(missing[:MOST_ABSENT])}. Try another guess."
+        first = ", ".join(missing[:MOST_ABSENT])
+        yield f"Weak: none of this code contains {first}. Try another guess."
     names = tables.catalogue().names
-    called = [name for name in _CALLED.findall(guess) if name_key(name) not in names]
-    words = list(dict.fromkeys(missing + called))
+    unknown = [name for name in _CALLED.findall(guess) if name_key(name) not in names]
+    words = list(dict.fromkeys(missing + unknown))
     searches = []
     for word in words:
         text = " ".join((*search_tokens(word)[-1:], *variants(word)))
@@ -346,7 +347,7 @@ def _doubts(
     per_word = len(UNIT_TABLES)
     absent = [word for n, word in enumerate(words) if not any(hits[n * per_word :][:per_word])]
     if absent:
-        yield f"Stands nowhere here: {', '.join(absent[:MOST_ABSENT])}."
+        yield f"Found nowhere here: {', '.join(absent[:MOST_ABSENT])}."
 
 
 def symbol_definition(box: Toolbox, name: str) -> ToolResult:
