@@ -18,7 +18,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
 from codeqa.routing.followup import cache_prefix
 from codeqa.routing.personal import CONFIRMATIONS, kind_of_fact
-from codeqa.search.rerank import RERANK_URLS
+from codeqa.search.rerank_models import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key

@@ -25,7 +25,7 @@ from codeqa.indexing.runs import hold, holder_of
 from codeqa.llm.models import SOURCES, Models
 from codeqa.repositories import trusted_git
 from codeqa.repositories.collection import Collection, collections
-from codeqa.search.rerank import reranker_status
+from codeqa.search.rerank_models import reranker_status
 from codeqa.settings import Settings
 from codeqa.state import open_state
 from codeqa.state.database import ASIDE, FILE_ENDINGS, PRIMARY_CODE, SqliteDatabase

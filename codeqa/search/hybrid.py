@@ -26,7 +26,8 @@ from codeqa.search.coverage import changed_files, coverage, shortfall
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
-from codeqa.search.rerank import Reranker, choose_reranker, rerank_built_in
+from codeqa.search.rerank import Reranker, rerank_built_in
+from codeqa.search.rerank_models import choose_reranker
 from codeqa.search.result import FILES, OF_RESULT, OF_UNIT, SearchResult
 from codeqa.settings import Settings
 from codeqa.store import Tables

@@ -23,7 +23,7 @@ from codeqa.indexing import Indexer
 from codeqa.repositories import RepositoryReport, clone_location, find_repository, report_on
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.remotes import looks_remote, read_remote
-from codeqa.search.rerank import reranker_status
+from codeqa.search.rerank_models import reranker_status
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError

@@ -24,7 +24,7 @@ LIMITS = {
     "codeqa.repositories.files": ("SEARCH_SECONDS",),
     "codeqa.repository.remotes": ("HOST_SECONDS",),
     "codeqa.repository.walk": ("GIT_SECONDS", "SOON_SECONDS"),
-    "codeqa.search.rerank": ("HOSTED_SECONDS", "LOCAL_SECONDS"),
+    "codeqa.search.rerank_models": ("HOSTED_SECONDS", "LOCAL_SECONDS"),
     "codeqa.state.cache": ("SOCKET_SECONDS",),
     "codeqa.state.database": ("BUSY_SECONDS",),
     "codeqa.web.board": ("ENDING_SECONDS", "LATE"),

@@ -27,22 +27,18 @@ from codeqa.embeddings import local
 from codeqa.embeddings.registry import question_matcher
 from codeqa.environment import install_command
 from codeqa.errors import EmbeddingError, RerankerError
-from codeqa.search import rerank
+from codeqa.search import rerank, rerank_models
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
-from codeqa.search.rerank import (
-    CANDIDATES,
+from codeqa.search.rerank import CANDIDATES, Reranked, parse_rerank, rerank_built_in, used_by_better
+from codeqa.search.rerank_models import (
     CHARACTERS,
     LOCAL_CANDIDATES,
     ModelReranker,
-    Reranked,
     Score,
     choose_reranker,
     local_reranker,
-    parse_rerank,
-    rerank_built_in,
     reranker_status,
-    used_by_better,
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import UnitText
@@ -132,11 +128,11 @@ def test_a_model_that_loads_is_not_waited_for_beyond_the_time_and_loaded_once_fo
         go.wait(PATIENCE)
         return scoring().score
 
-    monkeypatch.setattr(rerank, "LOCAL_SECONDS", AT_ONCE)
+    monkeypatch.setattr(rerank_models, "LOCAL_SECONDS", AT_ONCE)
     with pytest.raises(RerankerError, match=r"x did not answer within 0 seconds"):
         local_reranker("x", load).rerank(HITS, QUESTION)
     go.set()
-    monkeypatch.setattr(rerank, "LOCAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(rerank_models, "LOCAL_SECONDS", PATIENCE)
     assert local_reranker("x", load).rerank(HITS, QUESTION).reranker == "x"
     assert loads == ["x"]
 
@@ -453,7 +449,7 @@ def test_whatever_goes_wrong_after_sending_says_to_which_host(
         (lambda path, body: silent(headers=False), AT_ONCE, "did not answer within 0 seconds"),
         (lambda path, body: (200, {}, {"results": []}), PATIENCE, "failed (KeyError)"),
     ):
-        monkeypatch.setattr(rerank, "HOSTED_SECONDS", seconds)
+        monkeypatch.setattr(rerank_models, "HOSTED_SECONDS", seconds)
         with openai_server(answer) as server:
             done = choose_reranker(settings_for("jina", named_host(server)))(HITS, QUESTION)
         assert done.reranker == "built-in" and "rerank.test:" in done.warnings[0]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
-from codeqa.search import rerank
+from codeqa.search import rerank_models
 from codeqa.search.query import parse_query
-from codeqa.search.rerank import DEFAULT_MODEL, choose_reranker, document, reranker_status
-from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
+from codeqa.search.rerank_models import DEFAULT_MODEL, choose_reranker, document, reranker_status
+from codeqa.search.rerank_models import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 from tests.kit.onnx_models import make_model
@@ -44,8 +44,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def forget_loaded_models(hub_cache: Path) -> None:
-    rerank.load_onnx.cache_clear()
-    rerank.load_pytorch.cache_clear()
+    rerank_models.load_onnx.cache_clear()
+    rerank_models.load_pytorch.cache_clear()
 
 
 def hit(number: int, code: str) -> Hit:
@@ -73,7 +73,7 @@ def test_a_colbert_score_is_the_mean_over_the_question_of_the_nearest_token(
         (tokens,) = model.embed([" ".join(text.split()[:100])])
         expected.append(np.mean([max(word @ token for token in tokens) for word in question]))
     put_in_cache(hub_cache, colbert, DEFAULT_MODEL)
-    score = rerank.load_onnx(DEFAULT_MODEL)
+    score = rerank_models.load_onnx(DEFAULT_MODEL)
     assert list(score("session cookie", TEXTS)) == pytest.approx(expected, abs=0.01)
     assert [score("session cookie", [text])[0] for text in TEXTS] == pytest.approx(
         expected, abs=0.05
@@ -99,7 +99,7 @@ def test_a_cross_encoder_orders_by_what_it_says_of_each_pair(
     told = {one.unit.id: one.why for one in done.hits}
     assert told[str(best)] == (f"reranked by {CROSS_ENCODER}: {scores[best]:.2f}",)
     assert capfd.readouterr() == ("", "")
-    score = rerank.load_onnx(CROSS_ENCODER)
+    score = rerank_models.load_onnx(CROSS_ENCODER)
     long = "session " * 2_000
     assert score("cookie", [long]) == score("cookie", [f"{long} cookie"])
     assert len(score(long, [long, "\x00", "🎉" * 500, "{}" * 900])) == 4
@@ -151,17 +151,17 @@ def test_what_pytorch_lacks_is_said_with_the_command_that_brings_it(
         ({}, "PyTorch and transformers are not installed. "),
         ({"ColBERTRanker": with_transformers_5}, "rerankers does not run with transformers 5. "),
     ):
-        rerank.load_pytorch.cache_clear()
+        rerank_models.load_pytorch.cache_clear()
         monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", there)
         done = choose_reranker(choice)(HITS, QUESTION)
         (warning,) = done.warnings
         assert done.reranker == "built-in" and warning.startswith("owner/colbert cannot be used: ")
         assert said in warning
-        assert warning.endswith(f": {rerank.PYTORCH_COMMAND}")
-    monkeypatch.setattr(rerank, "find_spec", lambda name: None)
+        assert warning.endswith(f": {rerank_models.PYTORCH_COMMAND}")
+    monkeypatch.setattr(rerank_models, "find_spec", lambda name: None)
     status = reranker_status(choice)
     assert not status.usable and status.hint.endswith(status.command)
-    assert status.command == rerank.PYTORCH_COMMAND
+    assert status.command == rerank_models.PYTORCH_COMMAND
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path: Path, hub_cache: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_name_is_fetched_once_and_only_the_files_that_are_needed(
         assert not {"model.safetensors", "README.md", "onnx/model_q4.onnx"} & set(given)
         assert capfd.readouterr().out == ""
         fetched = len(given)
-        rerank.load_onnx.cache_clear()  # as a new process
+        rerank_models.load_onnx.cache_clear()  # as a new process
         assert reranker_status(settings)[:2] == (True, DEFAULT_MODEL)
         assert choose_reranker(settings)(HITS, QUESTION).reranker == DEFAULT_MODEL
         assert len(given) == fetched
