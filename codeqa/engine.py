@@ -232,7 +232,7 @@ def _join(
         models=models,
         catch_up=index.catch_up if isinstance(index, MultiRepoIndexer) else None,
         keep_up=index.keep_up,
-        hit_paths=index.asked,
+        hit_paths=index.hit_paths,
     )
     toolbox = Toolbox(search, files, index.tables, index.keep_up)
     conversations = Conversations(state, cache, location.id, QuestionVectors())

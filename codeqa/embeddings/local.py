@@ -25,10 +25,10 @@ INSTALL = f"Install it: {INSTALL_COMMAND}"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 SMALL_FILES = (*TOKENIZER_FILES, "config.json", "special_tokens_map.json", "1_Pooling/config.json")
 ONNX_FILES = ("vespa_colbert.onnx", "model.onnx", "onnx/model.onnx")
-"""Where exporters put a model, in order of preference."""
+"""Paths at which exporters put a model, in order of preference."""
 
 TOKENS = 512
-"""Of a text: most of these models are trained on so many, and they take a second of a core."""
+"""Longest text: most of these models are trained on so many, and they take a second of a core."""
 BATCH = 8
 """Texts at once; each is padded to the longest, so that more is slower and takes more memory."""
 
@@ -42,7 +42,7 @@ class ModelFiles:
     name: str
     setting: str
     error: type[CodeQAError]
-    """Is raised where there is no such model."""
+    """Class of the error where there is no such model."""
 
     @property
     def is_folder(self) -> bool:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).resolve().parent / "data"
 
 WHOLE_TEXT = 2**31
-"""Tokens of a text for the table, which cuts each field of it by itself."""
-RUN_AGAIN = "What was embedded is kept: run it again to continue."
+"""Limit of tokens for the table, which cuts each field of a text itself."""
+RUN_AGAIN = "The vectors made so far are stored: run it again to continue."
 DETAIL_CHARACTERS = 200
 RETRIES = 3
-"""Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
+"""Retries of the SDK, which waits for as long as a provider demands, two minutes at most."""
 REQUEST_SECONDS = 60.0
 BY_PYTORCH = ("sentence-transformers", "huggingface")
 """LanceDB's providers whose models CodeQA runs without PyTorch."""
@@ -40,14 +40,14 @@ BY_PYTORCH = ("sentence-transformers", "huggingface")
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Turns questions and passages into vectors; `name` and `version` say which fit together."""
+    """Turns questions and passages into vectors, comparable where `name` and `version` agree."""
 
     name: str
     version: str
     dimension: int
     """Length of a vector."""
     max_tokens: int
-    """(≈) Of a text; a longer one is cut."""
+    """Longest text, about; a longer one is cut."""
     function: Any
     """Has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's functions do."""
     place: str
@@ -138,7 +138,7 @@ class EmbeddingProvider:
     dimensions: dict[str, int]
     """Model → dimension."""
     task_query: str = ""
-    """The `task` of a request, for models that tell questions from passages."""
+    """The `task` of a request, for models that embed questions and passages differently."""
     task_passage: str = ""
 
 

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 Listener = Callable[[Progress], None]
 RunEnd = Callable[[IndexSummary | Exception], None]
-"""Is called with the result of a background run, also when it failed."""
+"""Called with the result or error of a background run."""
 Pass = tuple[TableWriter, Outcome]
 
 
@@ -78,10 +78,10 @@ class Indexer:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._verified = self._searchable = False
-        self.asked = set[str]()
-        """Files that questions found: their vectors are made first."""
+        self.hit_paths = set[str]()
+        """Files with hits of questions: their vectors are made first."""
         self._open = tables or open_once(location)
-        self._wanted = threading.Event()
+        self._files_changed = threading.Event()
         """Files may have changed: vectors can wait."""
         self._pass_seconds = 0.0
         self._paused = threading.Event()
@@ -116,7 +116,7 @@ class Indexer:
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
         confirm(self.location)
-        checked_root(self.location.root)  # one that was removed is not noted anew
+        checked_root(self.location.root)  # raises before the note of a removed one is rewritten
         self.require_source()
         if background and self.was_removed():
             raise CancelledError("The index was removed.")
@@ -147,7 +147,7 @@ class Indexer:
             )
             self._verified, self._pass_seconds = True, time.monotonic() - started
             self.checked_ns = started_ns
-            self._open().look_again()  # else it is seen some seconds later
+            self._open().look_again()  # else readers see it some seconds later
             if not self._open().counts().files:
                 os.utime(self.location.folder / NOTE, (0, 0))  # no longer the one used last
                 require_source(self._walk())
@@ -214,9 +214,9 @@ class Indexer:
     ) -> None:
         recorder.state("refining")
         batch = self.settings.embedding_batch
-        enough = self._wanted if background else threading.Event()
+        enough = self._files_changed if background else threading.Event()
         try:
-            refine_units(writer, chosen, batch, recorder, enough, self.asked)
+            refine_units(writer, chosen, batch, recorder, enough, self.hit_paths)
         except EmbeddingError as error:
             hint = f"{error.hint} Text and symbols are indexed and can be searched."
             raise EmbeddingError(error.message, hint.strip()) from error
@@ -268,20 +268,20 @@ class Indexer:
         def notice() -> None:
             try:
                 for _ in changes(self.location.root, self._own(), self._stop):
-                    self._wanted.set()
+                    self._files_changed.set()
             except Exception as error:
                 trouble.append(error)
-            self._wanted.set()
+            self._files_changed.set()
 
-        self._wanted.clear()
+        self._files_changed.clear()
         threading.Thread(target=notice, name="codeqa-watch", daemon=True).start()
         while True:
-            self._wanted.wait(LOOK_ANYWAY)
+            self._files_changed.wait(LOOK_ANYWAY)
             if trouble:
                 raise trouble[0]
             if self._stop.is_set():
                 return
-            self._wanted.clear()
+            self._files_changed.clear()
             try:
                 on_end(self.run(progress, background=True))
             except Exception as error:
@@ -289,7 +289,7 @@ class Indexer:
                     self._stop.set()
                 on_end(error)
             give_back_memory()
-            # Where something writes all the time, half of it is for others.
+            # Where files change all the time, half of the time is left to other programs.
             self._stop.wait(min(self._pass_seconds, LONGEST_REST))
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
@@ -302,7 +302,7 @@ class Indexer:
                 self.run(refine=False, wait=False, background=True)
                 return True
             except IndexBusyError:
-                self._wanted.set()
+                self._files_changed.set()
                 time.sleep(0.05)
             except (CodeQAError, OSError, RuntimeError):  # nothing can be written, for example
                 break
@@ -336,8 +336,8 @@ class Indexer:
         if done:
             return ""
         at = time.strftime("%H:%M", time.localtime(meta.updated_at))
-        does = "could not be brought up to date" if kept_up.done() else "is catching up"
-        return f"Files have changed on disk: this is from the index of {at}, which {does}."
+        progress = "could not be updated" if kept_up.done() else "is being updated"
+        return f"Files have changed on disk. This comes from the index of {at}, which {progress}."
 
     def start_background(
         self,
@@ -357,9 +357,9 @@ class Indexer:
             if self._follows:
                 self.follow(on_end, progress)
                 return
-            self._wanted.set()
-            while self._wanted.is_set():  # `check` may set it while a run ends
-                self._wanted.clear()
+            self._files_changed.set()
+            while self._files_changed.is_set():  # `check` may set it while a run ends
+                self._files_changed.clear()
                 on_end(self.run(progress, background=True))
         except Exception as error:  # the record keeps it for the status
             on_end(error)
@@ -380,7 +380,7 @@ class Indexer:
     def check(self) -> None:
         """Bring the index up to date in the background, whether changes are followed or not."""
         self.resume()
-        self._wanted.set()
+        self._files_changed.set()
         self.start_background()
 
     def tables(self) -> Tables:

@@ -30,15 +30,15 @@ from codeqa.store.location import read_note, write_atomically
 from codeqa.types import IndexStatus, Progress
 
 GRACE_SECONDS = 0.3
-"""How long even a run that does not wait tries: `holder_of` holds the lock for a moment."""
+"""Time that even a run that does not wait tries to get the lock: `holder_of` takes it briefly."""
 WRITE_SECONDS = 0.5
-"""Pause between two writes of a run's progress; the page asks about once a second."""
+"""Pause between two writes of a run's progress; the page requests it about once a second."""
 REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 CANCELLED = "Indexing was cancelled; the next run completes it."
 RUNNING = ("indexing", "refining", "paused")
 PAUSE_SECONDS = 0.05
-"""Between two looks of a paused run at whether it may go on."""
+"""Pause between two checks of a paused run whether it may go on."""
 
 
 @contextlib.contextmanager
@@ -47,8 +47,8 @@ def hold(
 ) -> Iterator[None]:
     """Hold the index of `location`.
 
-    While another run holds it, calls `waiting` with who that is, which may raise to give up, or
-    raises IndexBusyError when `wait` is false.
+    While another run holds it, calls `waiting` with the name of that run, which may raise to give
+    up, or raises IndexBusyError when `wait` is false.
     """
     lock = _lock(location)
     if Path(lock.lock_file).is_dir():  # not made by CodeQA
@@ -104,7 +104,7 @@ def _holder(location: Location) -> str:
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):
-    """The run was asked to end; what was committed stays."""
+    """A run that ends because it was cancelled; what was committed stays."""
 
 
 def read_status(
@@ -234,10 +234,10 @@ class RunRecorder:
         if progress.phase != self._phase:
             self._phase, self._began, self._written = progress.phase, now, 0.0
         if now - self._written >= WRITE_SECONDS:
-            self._written, left = now, 0.0
+            self._written, seconds = now, 0.0
             if progress.far_enough:
-                left = (now - self._began) / progress.done * (progress.total - progress.done)
-            self._write(RunRecord(self._state, progress, left, at=time.time()))
+                seconds = (now - self._began) / progress.done * (progress.total - progress.done)
+            self._write(RunRecord(self._state, progress, seconds, at=time.time()))
 
     def _wait(self, progress: Progress) -> None:
         """Wait while the run is paused. Raises CancelledError when it is to end."""

@@ -168,7 +168,7 @@ def test_a_search_of_several_repositories_is_not_older_than_what_changes_meanwhi
 def test_what_cannot_be_brought_in_is_said(engine: Engine, repository: Path) -> None:
     write(repository, ROOM.replace("waiting", "dining"), "dining.py")
     engine.index.pause()
-    assert "which could not be brought up to date" in definition(engine, "dining_room")
+    assert "which could not be updated" in definition(engine, "dining_room")
     engine.index.resume()
     assert "dining.py (lines 1-2" in definition(engine, "dining_room")
     write(repository, ROOM.replace("waiting", "dining") + "\n", "dining.py")
@@ -192,8 +192,8 @@ def test_what_is_not_ready_in_time_is_said(engine: Engine, repository: Path) -> 
     searched = engine.search.search("living_room")
     engine.index._kept_up = kept_up
     for answered in (text, str(caught.value), " ".join(searched.warnings)):
-        assert "this is from the index of" in answered and "is catching up" in answered
-    assert "is catching up" not in definition(engine, "living_room")
+        assert "This comes from the index of" in answered and "is being updated" in answered
+    assert "is being updated" not in definition(engine, "living_room")
 
 
 def test_where_nothing_has_changed_no_run_is_made(

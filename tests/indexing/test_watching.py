@@ -114,7 +114,7 @@ def test_vectors_that_take_long_make_way_for_a_change(
         engine.index.start_background()
         until(lambda: len(asked) >= 4)
         write(root, {"b.py": FILES["b.py"]})
-        until(engine.index._wanted.is_set)
+        until(engine.index._files_changed.is_set)
         noticed.set()
         until(lambda: "drop_user" in names(engine))
         assert engine.tables().counts().refined >= 4  # what was made is kept
