@@ -110,7 +110,7 @@ class Collection:
 
         def waiting(holder: str) -> None:
             if time.monotonic() > deadline:
-                raise IndexBusyError(f"They are being combined by {holder}.")
+                raise IndexBusyError(f"The repositories are being combined by {holder}.")
 
         try:
             if not self.location.folder.is_dir():

@@ -122,7 +122,7 @@ class MultiRepoTables(Tables):
     @property
     def notices(self) -> tuple[str, ...]:
         sentences = []
-        missing = {*self.location.id.split(ID_SEPARATOR)} - {"", *self._places}
+        missing = set(self.location.id.split(ID_SEPARATOR)) - self._places.keys() - {""}
         if missing:
             count = counted(len(missing), "repository", "repositories")
             sentences.append(f"No longer indexed: {count}.")
@@ -131,10 +131,10 @@ class MultiRepoTables(Tables):
             if copied.problem:
                 sentences.append(f"{self._places[end].name} is left out. {copied.problem}")
             elif not copied.complete:
-                files, most = self._collection.alone(end, name).counts().files, copied.expected
-                sentences.append(
-                    f"Of {name} {files:,} of {most or 'its'} files are indexed so far."
-                )
+                files = f"{self._collection.alone(end, name).counts().files:,}"
+                if copied.expected:
+                    files += f" of {copied.expected:,}"
+                sentences.append(f"{name} is still being indexed: {files} files so far.")
         return tuple(sorted(sentences))
 
     def _split(self, path: str) -> tuple[str, str, str]:

@@ -180,7 +180,7 @@ OTHER_DIMENSION = embeddings({"input": ["text"]}, 5)
         (failure(401, "bad key sk-test"), r"refused the key \(status 401\)", "OPENAI_API_KEY", 1),
         (failure(404, "no model"), r"with status 404: no model", "base URL", 1),
         (failure(429, "slow"), "with status 429", "CODEQA_EMBEDDING_BATCH", 4),
-        (failure(429, "slow", {"Retry-After": "600"}), "with status 429", "kept", 1),
+        (failure(429, "slow", {"Retry-After": "600"}), "with status 429", "stored", 1),
         (OTHER_DIMENSION, "5 dimensions, 8 were expected", "CODEQA_EMBEDDING_DIMENSION=5", 1),
     ],
     ids=["401", "404", "429", "429-long", "dimension"],
