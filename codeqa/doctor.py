@@ -1,7 +1,7 @@
-"""Check an installation, its state file and its indices, and repair these two.
+"""Check an installation, and check and repair its state file and indices.
 
-A check that raises something has failed, and the next one goes on. None tells a secret. An index is
-made anew from the files; of a damaged state file all that can be read is kept.
+A check that raises has failed, and the next one runs. No check prints a secret. A damaged index is
+built again from the files; of a damaged state file all that can be read is kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Check:
     detail: str
     hint: str = ""
     repaired: str = ""
-    """What was wrong before, and what was done about it."""
+    """What was wrong, and how it was repaired."""
 
 
 Outcome = tuple[bool, str, str]
@@ -54,11 +54,13 @@ Outcome = tuple[bool, str, str]
 def examine(
     settings: Settings, only: Path | None = None, *, repair: bool = False
 ) -> Iterator[Check]:
-    """Run all checks; `only` is the root of the one index to look at. `repair` mends the rights of
-    the data folder, the state and the indices."""
+    """Run all checks; `only` is the root of the one index to check.
+
+    `repair` mends the rights of the data folder, the state and the indices.
+    """
 
     def close() -> str:
-        return f"{make_private(settings.data_dir):,} are this user's alone now"
+        return f"{make_private(settings.data_dir):,} are now private to this user"
 
     def run(
         name: str, check: Callable[[], Outcome], mend: Callable[[], str] | None = None
@@ -111,22 +113,22 @@ def _data(settings: Settings) -> Outcome:
 
 
 def _rights(settings: Settings) -> Outcome:
-    """Check that what is stored is its user's alone."""
+    """Check that nobody else may read the stored files."""
     paths = [*settings.data_dir.rglob("*")]
-    open_ = [path for path in paths if not path.is_symlink() and path.lstat().st_mode & OTHERS]
-    example = f", such as {open_[0]}" if open_ else ""
-    detail = f"{len(open_):,} of {len(paths):,} files and folders are open to others{example}"
-    return not open_, detail, "Run 'codeqa doctor --repair'."
+    public = [path for path in paths if not path.is_symlink() and path.lstat().st_mode & OTHERS]
+    example = f", such as {public[0]}" if public else ""
+    detail = f"{len(public):,} of {len(paths):,} files and folders are open to others{example}"
+    return not public, detail, "Run 'codeqa doctor --repair'."
 
 
 def _model(settings: Settings) -> Outcome:
-    """Check the model that answers, its host and where the key comes from; nothing is sent."""
+    """Check the model, its host and where its key comes from; nothing is sent."""
     models = Models(settings)
     if problem := models.problem():
         return False, problem, "Pick the model and enter its key again."
     if (choice := models.current()) is None:
-        return True, "none chosen; answers are put together from the code that is found", ""
-    # Raises what would keep a question from being sent, such as a missing key.
+        return True, "none chosen; answers quote the code", ""
+    # Raises the error that would prevent a question, such as a missing key.
     host, key = models.address(choice).host, models.key_state(choice)
     return True, f"{choice} at {host}, key {key}, {SOURCES[models.source()]}", ""
 
@@ -138,25 +140,25 @@ def _hooks(settings: Settings) -> Outcome:
 
 
 def check_repositories(settings: Settings) -> Outcome:
-    """Check that every index names its repository: one that does not is in no list."""
+    """Check that every index names its repository: otherwise no list shows it."""
     folder = settings.data_dir / "repos"
     names = {location.folder.name for location in list_locations(settings, "repos", "revs/*")}
-    # One without a file but a lock was left by a question about what was not indexed.
+    # A folder with nothing but a lock is left of a question before anything was indexed.
     files = (path for path in folder.glob("*/**/*") if path.is_file() and path.name != "lock")
     lost = {path.relative_to(folder).parts[0] for path in files} - names
     if lost or (os.path.lexists(folder) and not folder.is_dir()):
-        hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
-        return False, f"{folder / min(lost, default='')} is no index.", hint
+        hint = "Run 'codeqa index' on the repository, which repairs it, or delete the folder."
+        return False, f"{folder / min(lost, default='')} is not an index.", hint
     return True, f"{len(names):,} indexed", ""
 
 
 def check_index(location: Location) -> Outcome:
     if holder_of(location):
         return True, "a run is writing it", ""
-    if not location.root.is_dir():  # nothing to make it anew from
-        hint = f"Run 'codeqa repos remove {location.id}'."
+    if not location.root.is_dir():  # nothing to build it from
+        hint = f"Delete its index with 'codeqa repos remove {location.id}'."
         raise StorageError(f"The repository {location.root} is gone.", hint)
-    hint = f"Run 'codeqa index {location.root}', which makes it anew."
+    hint = f"Run 'codeqa index {location.root}', which builds it again."
     if problem := damage(location):
         return False, problem, hint
     try:
@@ -170,29 +172,36 @@ def check_index(location: Location) -> Outcome:
 
 
 def _rebuild(settings: Settings, location: Location) -> str:
-    """Index the files anew; what the chosen embedding costs is left to `codeqa index`."""
+    """Index the files again; vectors of the chosen embedding are left to `codeqa index`."""
     files = Indexer(settings, location).run(refine=False, wait=False).files
-    return f"{files:,} files are indexed; `codeqa index` makes what was paid for again"
+    return f"{files:,} files are indexed; `codeqa index` computes paid vectors again"
 
 
 def _collection(location: Location) -> Outcome:
-    """Check that what was copied of several repositories, to ask them together, can be read."""
+    """Check that the copy of several repositories, for questions about all of them, is readable."""
     problem = "" if holder_of(location) else damage(location)
-    return not problem, problem or f"in {location.folder}", "Ask all of them: it is then made anew."
+    return (
+        not problem,
+        problem or f"in {location.folder}",
+        "Ask a question about all of them: that builds it again.",
+    )
 
 
 def _empty(collection: Collection) -> str:
     with hold(collection.location, wait=False):
         collection.mend()
-    return "the next question over several repositories makes it anew"
+    return "the next question about several repositories builds it again"
 
 
 # The conversations
 
 
 def _state(settings: Settings, path: Path) -> Outcome:
-    """Check that the file of the conversations can be read whole. Raises StorageError when it is
-    not damaged and yet cannot be opened: it is locked, say, or another version wrote it."""
+    """Check that the file of the conversations can be read as a whole.
+
+    Raises StorageError if it is not damaged but cannot be opened: it is locked, or another version
+    wrote it.
+    """
     if settings.state:
         server = open_state(settings)
         return server.size() > 0, f"{server.place} holds the conversations", ""
@@ -212,7 +221,7 @@ def _state(settings: Settings, path: Path) -> Outcome:
 
 
 def _rescue(path: Path) -> str:
-    """Move the damaged state file aside, whole, and make a new one of what can be read of it."""
+    """Move the damaged state file aside, and make a new one from what can be read of it."""
     aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
     for ending in FILE_ENDINGS:
         with contextlib.suppress(FileNotFoundError):
@@ -230,7 +239,7 @@ def _rescue(path: Path) -> str:
 
 
 def _copy_rows(damaged: Path, connection: sqlite3.Connection) -> None:
-    """Insert every row that can be read of the file `damaged`."""
+    """Copy every row that can be read from the file `damaged`."""
     with damaged.open("r+b") as file, contextlib.suppress(OSError):  # the head is garbled as well
         # SQLite reads nothing of a file that is shorter than its head says.
         head = file.read(32)
@@ -260,4 +269,4 @@ _JOIN = """
             (turn.user, turn.repository, turn.conversation) AND created < turn.created
         ORDER BY created DESC LIMIT 1), '')
         WHERE parent != '' AND parent NOT IN (SELECT id FROM turn)"""
-"""What could not be read leaves no gap: the turns that are left follow each other."""
+"""Unreadable turns leave no gap: the remaining turns follow each other."""

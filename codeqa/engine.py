@@ -1,4 +1,4 @@
-"""Join the parts for one or several repositories; programs import these names from `codeqa`."""
+"""Build an `Engine` for one or several repositories; programs import it from `codeqa`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One repository, or several as one, ready to be indexed, searched and asked."""
+    """Indexes, searches and answers questions about one repository, or several as one."""
 
     settings: Settings
     location: Location
@@ -74,7 +74,7 @@ class Engine:
         """Answer a question from the code, event by event; `whole_answer` collects them.
 
         `options` are fields of AskOptions. Questions with the same `conversation` id continue one
-        conversation, which is stored as the page's are; without it nothing is stored.
+        conversation, which is stored like those of the page; without it nothing is stored.
         """
         conversation = options.get("conversation", "")
         user = options.get("user", LOCAL_USER)
@@ -86,14 +86,14 @@ class Engine:
         return self.chat.ask(AskOptions(question, **options))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
-        """Call a tool of docs/mcp.md, as `call("symbol", name="total")`. Raises UsageError."""
+        """Call a tool of docs/mcp.md: `call("symbol", name="total")`. Raises UsageError."""
         if tool not in EVERY_TOOL:
             usages = "; ".join(spec.usage for spec in EVERY_TOOL.values())
             raise UsageError(f"There is no tool {tool!r}.", f"The tools are: {usages}.")
         return EVERY_TOOL[tool].call(self.toolbox if tool in TOOLS else self, arguments)
 
     def close(self) -> None:
-        """Store all answers, stop the background work and close the connections."""
+        """Store all answers, stop background work and close the connections."""
         self.conversations.flush()
         self.conversations.state.close()
         self.index.stop()
@@ -111,7 +111,7 @@ class Answer:
     """An answer with its citations and details."""
 
     text: str  # Markdown
-    done: Done  # the event that ended it, with the record of its turn
+    done: Done  # its last event, with the record of the turn
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -124,17 +124,17 @@ class Answer:
 
 
 def whole_answer(events: Iterator[Event]) -> Answer:
-    """Collect an answer from its events. Raises the error among them, and AnswerStoppedError."""
-    pieces: list[str] = []
+    """Collect an answer from its events. Raises an error among them, or AnswerStoppedError."""
+    tokens: list[str] = []
     for event in events:
         match event:
             case Token(text):
-                pieces.append(text)
+                tokens.append(text)
             case Failed(failure):
                 raise error_from(as_json(failure))
             case Done():
-                return Answer(event.revised or "".join(pieces), event)
-    raise AnswerStoppedError("The answer was stopped before its end.", "Ask again.")
+                return Answer(event.revised or "".join(tokens), event)
+    raise AnswerStoppedError("The answer was stopped before it was complete.", "Ask again.")
 
 
 def ask(
@@ -170,15 +170,15 @@ def review(
 
 
 EVERY_TOOL = TOOLS | {function.__name__: declare(function) for function in (ask, review)}
-"""By name: the tools that look into code, then those that take an engine."""
+"""Tools by name: first those that read code, then those that need an engine."""
 
 
 def open_engine(
     settings: Settings, repository: str | Path, *, generator: AnswerGenerator | None = None
 ) -> Engine:
-    """Join the parts for the repository in a folder; read and index nothing yet.
+    """Return the engine of the repository in a folder; nothing is read or indexed yet.
 
-    Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
+    Raises UsageError if there is no folder, SettingsError for a setting that cannot be used.
     """
     location = open_location(settings, Path(repository))
     tables = open_once(location)
@@ -194,16 +194,16 @@ def open_multi_repo(
     collection: Collection | None = None,
     hidden: frozenset[str] = frozenset(),
 ) -> Engine:
-    """Join the parts for several repositories that are asked as one.
+    """Return the engine of several repositories that are searched as one.
 
-    `id_` is their id where some are gone by now; `progress` hears of copying; `collection` is the
-    one of this process; `hidden` are the ends of the ids of repositories that the user may not see.
+    `id_` is their id if some are gone by now; `progress` reports copying; `collection` is shared by
+    this process; `hidden` are the ends of the ids of repositories that the user may not see.
     Raises as `open_engine` does.
     """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
     for repository in repositories:
-        with suppress(RepositoryError):  # of another folder in its place only the index is read
+        with suppress(RepositoryError):  # if another folder took its place, the index still serves
             confirm(repository)
     tables = MultiRepoTables(collection or Collection(settings), id_, repositories, progress)
     index = MultiRepoIndexer(tables, repositories)
@@ -252,7 +252,7 @@ def _join(
 
 
 def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:
-    """Open what is stored of each user, to report and delete it. Raises SettingsError."""
+    """Open the data stored of users, to report and delete it. Raises SettingsError."""
     state = open_state(settings)
     cache = open_redis(settings) or state.values
     return Privacy(settings, state, cache, models or Models(settings))

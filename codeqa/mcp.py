@@ -1,8 +1,7 @@
-"""The Model Context Protocol: other agents read repositories with the tools of `EVERY_TOOL`.
+"""Answer messages of the Model Context Protocol, by which other agents use `EVERY_TOOL`.
 
-A message goes in, and its answer comes out: `codeqa mcp` carries them over stdio, a server that
-runs has them at `POST /mcp`. The first answers take none of the engine, so importing this loads
-nothing.
+`codeqa mcp` carries them over stdio, a running server offers them at `POST /mcp`. The first answers
+need no engine, so importing this loads nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""Of the protocol, the newest first; in what is spoken here they are the same."""
+"""Versions of the protocol, the newest first; CodeQA speaks them all in the same way."""
 INVALID, UNKNOWN_METHOD, FAILED = -32600, -32601, -32603
-"""Codes of JSON-RPC."""
+"""Error codes of JSON-RPC."""
 INSTRUCTIONS = """\
 CodeQA has indexed {repositories}: every definition, call and document.
 - A question in words ("where are sessions signed?"): search_code, with the code that you expect as
@@ -36,36 +35,36 @@ CodeQA has indexed {repositories}: every definition, call and document.
 def answer(
     message: object, repositories: str, engine: Callable[[], Engine]
 ) -> dict[str, Any] | None:
-    """What is answered to a message of a client; None for one that wants no answer.
+    """Return the answer to a message of a client; None for a message that needs none.
 
-    `repositories` is how those of `engine` are called.
+    `repositories` names the repositories of `engine`.
     """
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-        error: dict[str, Any] = {"code": INVALID, "message": "This is no message of JSON-RPC."}
+        error: dict[str, Any] = {"code": INVALID, "message": "This is not a JSON-RPC message."}
         return {"jsonrpc": "2.0", "id": None, "error": error}
     if "id" not in message:
         return None
-    told: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+    reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     try:
         if (result := _result(message, repositories, engine)) is not None:
-            return told | {"result": result}
+            return reply | {"result": result}
         error = {"code": UNKNOWN_METHOD, "message": f"There is no method {message['method']}."}
-    except Exception as failed:  # the client is to learn of it, and goes on
-        _log.error("A call of an agent failed: %s", places_of(failed))
-        error = {"code": FAILED, "message": "Unexpected error; the log of CodeQA has it."}
-    return told | {"error": error}
+    except Exception as exception:  # the client gets to know, and can go on
+        _log.error("A call of an agent failed: %s", places_of(exception))
+        error = {"code": FAILED, "message": "Unexpected error; see the log of CodeQA."}
+    return reply | {"error": error}
 
 
 def _result(
     message: Mapping[str, Any], repositories: str, engine: Callable[[], Engine]
 ) -> dict[str, Any] | None:
-    """None for a method that there is not."""
-    given = message.get("params") or {}
+    """Return the result of a request; None for an unknown method."""
+    parameters = message.get("params") or {}
     match message["method"]:
         case "initialize":
-            wanted = given.get("protocolVersion")
+            version = parameters.get("protocolVersion")
             return {
-                "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+                "protocolVersion": version if version in VERSIONS else VERSIONS[0],
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "codeqa", "title": "CodeQA", "version": __version__},
                 "instructions": INSTRUCTIONS.format(repositories=repositories),
@@ -87,8 +86,9 @@ def _result(
             return {"tools": tools}
         case "tools/call":
             try:
-                found = engine().call(str(given.get("name")), **given.get("arguments") or {})
+                arguments = parameters.get("arguments") or {}
+                result = engine().call(str(parameters.get("name")), **arguments)
             except CodeQAError as error:
                 return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-            return {"content": [{"type": "text", "text": found.text}], "isError": False}
+            return {"content": [{"type": "text", "text": result.text}], "isError": False}
     return None

@@ -47,11 +47,11 @@ SYNTAX_CLASSES = word_set("""
 """Pygments' classes that have a colour in `static/css/syntax.css`; all else is plain text."""
 
 Cite = Callable[[str, int, int], str | None]
-"""Path, first and last line → the address that shows them, None when they do not exist; '' for what
-is no citation, as `[16:9]`."""
+"""Path, first and last line → address that shows them, None if they do not exist, '' for text that
+is no citation, such as `[16:9]`."""
 
 MARKDOWN_CHARACTERS = 400_000
-"""What is longer is shown as plain text: parsing stays under a second."""
+"""Longer texts are shown as plain text: parsing takes up to a second."""
 
 _EXCERPT = re.compile(r"(.+):(\d{1,9})-(\d{1,9})")
 _SCHEMES = {"http", "https", "mailto"}
@@ -59,21 +59,21 @@ _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _EXTERNAL = re.compile(r"(?:https?://|mailto:)[^\s/]", re.IGNORECASE)
 
 END = "codeqa-end"
-"""Set behind a text to see whether it becomes part of the last block."""
+"""Appended to a text to see whether it becomes part of the last block."""
 _TOP_ITEM = ("list_item_open", 1)
 _OPEN_ENDED = ("bullet_list_open", "ordered_list_open", "code_block")
-"""Blocks that may go on behind a blank line."""
+"""Blocks that may go on after a blank line."""
 _CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
 _DANGER = re.compile(r"<|&|!(?=\[)|\](?=[(:])")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t].*\w")
-"""The beginning of an item that no more text makes anything else."""
+"""The beginning of a list item that stays one whatever text follows."""
 _FOOTNOTE = re.compile(r"\[\^([\w-]{1,20})\](:?)")
 _TASKS = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
 _MATHS = re.compile(
     r"(?<![\w$\\])\$(?![\s$])[^$\n]*[^$\s\\]\$(?![\w$])|\$\$[^$]+\$\$|\\\((?:[^\\]|\\[^()\[])+\\\)"
 )
-"""As models write them; `$HOME/$PATH` is none. No second `\\(` before the end: many would take
-quadratic time."""
+"""Formulas as models write them; `$HOME/$PATH` is none. No second `\\(` before the end: many would
+take quadratic time."""
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -99,7 +99,7 @@ def render_markdown(text: str, cite: Cite | None = None) -> str:
     """Render `text` as sanitised HTML.
 
     Citations `[path:12-34]` outside code become links where `cite` knows the lines, and
-    are struck where it knows that there are none; a place written as code becomes a link where
+    are struck where they do not exist; a location written as code becomes a link where
     `cite` knows the lines. Without `cite` both stay as they are.
     """
     text = normal(text)
@@ -133,14 +133,16 @@ def split_blocks(text: str) -> tuple[list[str], str]:
         starts.pop()
     # A block ends where the next one begins.
     bounds = [0, *(line for _, line in starts[1:])]
-    blocks = ["".join(f"{line}\n" for line in lines[one:two]) for one, two in pairwise(bounds)]
+    blocks = ["".join(f"{line}\n" for line in lines[start:end]) for start, end in pairwise(bounds)]
     return blocks, text[sum(map(len, blocks)) :]
 
 
 def finished_items(text: str) -> int:
-    """Return where the last item of the list begins that `text`, the rest of `split_blocks`, begins
-    with; 0 without a second item. What is before it renders as it will, but for the paragraphs of a
-    list with blank lines."""
+    """Return the offset of the last item of the list at the beginning of `text`; 0 for one item.
+
+    `text` is the rest that `split_blocks` returns. Everything before the offset renders as it will
+    in the end, except for paragraphs in a list with blank lines.
+    """
     end = text.rfind("\n") + 1
     if not _ITEM.match(text, end):
         text = text[:end]
@@ -148,33 +150,37 @@ def finished_items(text: str) -> int:
     if not tokens or tokens[0].type not in _OPEN_ENDED[:2]:
         return 0
     inside = takewhile(lambda token: token.level > 0, tokens[1:])
-    starts = [one.map[0] for one in inside if one.map and (one.type, one.level) == _TOP_ITEM]
-    return sum(len(line) + 1 for line in text.split("\n")[: starts[-1]]) if len(starts) > 1 else 0
+    starts = [item.map[0] for item in inside if item.map and (item.type, item.level) == _TOP_ITEM]
+    if len(starts) < 2:
+        return 0
+    return sum(len(line) + 1 for line in text.split("\n")[: starts[-1]])
 
 
 def inert_markdown(text: str) -> str:
     """Return the Markdown `text` with HTML as text and images as links.
 
     Code keeps every character where a reader of Markdown can tell it from HTML. An open fence
-    is closed, so that what is written below it is not code.
+    is closed, so that text below it is not code.
     """
     text = normal(text).rstrip()
     for danger in (_CODE_OR_DANGER, _DANGER):
         if _is_alive(text):
             text = danger.sub(lambda match: _ESCAPES.get(match[0], match[0]), text)
-    last = [token for token in _reader().parse(f"{text}\n\n{END}") if token.map][-1:]
-    is_open = any(one.type == "fence" and one.content.rstrip().endswith(END) for one in last)
-    return f"{text}\n{last[0].markup}" if is_open else text
+    tokens = _reader().parse(f"{text}\n\n{END}")
+    last = next(token for token in reversed(tokens) if token.map)
+    if last.type == "fence" and last.content.rstrip().endswith(END):
+        return f"{text}\n{last.markup}"
+    return text
 
 
 def _is_alive(text: str) -> bool:
-    """Say whether it holds HTML, an image, or a link that may do more than lead somewhere."""
-    for token in _reader().parse(text):
-        for one in (token, *(token.children or ())):
-            if one.type in ("html_block", "html_inline", "image"):
+    """Return whether it holds HTML, an image, or a link that may run something."""
+    for block in _reader().parse(text):
+        for token in [block] + (block.children or []):
+            if token.type in ("html_block", "html_inline", "image"):
                 return True
-            scheme = _SCHEME.match(str(one.attrs.get("href", "")))
-            if one.type == "link_open" and scheme and scheme[1].lower() not in _SCHEMES:
+            scheme = _SCHEME.match(str(token.attrs.get("href", "")))
+            if token.type == "link_open" and scheme and scheme[1].lower() not in _SCHEMES:
                 return True
     return False
 
@@ -284,7 +290,7 @@ def _tasks_rule(state: StateCore) -> None:
 
 
 class _Html(RendererHTML):
-    """Render each token with the method of its name; `env` holds `cite` and the open links."""
+    """Renders each token with the method of its name; `env` holds `cite` and the open links."""
 
     def citation(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
@@ -307,7 +313,7 @@ class _Html(RendererHTML):
         return f"<code>{escape(tokens[index].content)}</code>"
 
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
-        """Render code; its lines are numbered by the place (`path:12-34`) behind the language."""
+        """Render code; a location after the language (`path:12-34`) numbers its lines."""
         language, _, place = tokens[index].info.strip().partition(" ")
         match, cite = _EXCERPT.fullmatch(place), env.get("cite")
         attribute = ""
@@ -325,7 +331,7 @@ class _Html(RendererHTML):
         return f"<sup>{escape(tokens[index].content)}</sup>"
 
     def maths(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Show a formula as it is written: nothing here sets it."""
+        """Render a formula as its source text."""
         return f'<span class="maths">{escape(tokens[index].content)}</span>'
 
     def maths_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
@@ -335,12 +341,12 @@ class _Html(RendererHTML):
         return f'<span class="task">{tokens[index].content}</span>'
 
     def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Any) -> str:
-        """Show the description of a picture; nothing is fetched."""
+        """Render the description of a picture; nothing is fetched."""
         text = self.renderInlineAsText(tokens[index].children or [], options, env)
         return f'<span class="image">{escape(text or "image")}</span>'
 
     def link_open(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
-        """Render a link that leads outside; of another only the text stays."""
+        """Render a link to another site; of other links only the text stays."""
         address = str(tokens[index].attrGet("href") or "")
         env["links"].append(bool(_EXTERNAL.match(address)))
         if not env["links"][-1]:
@@ -378,7 +384,7 @@ def _link_to(address: str, path: str, start: int, end: int) -> str:
 
 
 def highlight_lines(text: str, language: str) -> list[str]:
-    """Return a piece of HTML for each line of `text`, coloured as `language`; '' for an empty one.
+    """Return the HTML of each line of `text`, coloured as `language`; '' for an empty line.
 
     Lines are those of `text.split("\\n")` without an empty last one. State carries over:
     a string or comment of several lines is coloured on each. An unknown language, a text that
@@ -392,13 +398,15 @@ def highlight_lines(text: str, language: str) -> list[str]:
 
 
 def normal(text: str) -> str:
-    """Return `text` with `\\n` as its only line end; offsets stay true, for nothing moves."""
+    """Return `text` with `\\n` as its only line end; offsets stay the same."""
     return text.replace("\r", " ")
 
 
 def _coloured(language: str, text: str) -> str | None:
-    """Return `text` with spans that never cross a line end; None for an unknown language, and
-    after COLOUR_SECONDS."""
+    """Return `text` with spans that never cross a line end.
+
+    None for an unknown language, and after COLOUR_SECONDS.
+    """
     name = language.strip().lower()
     name = language_called(name).lexer or name
     try:
@@ -406,19 +414,18 @@ def _coloured(language: str, text: str) -> str | None:
     except ClassNotFound:
         return None
     end, tokens = time.monotonic() + COLOUR_SECONDS, []
-    for kind, piece in lexer.get_tokens(text):
+    for kind, part in lexer.get_tokens(text):
         if time.monotonic() > end:
             return None
-        tokens.append((_shown_as(kind), piece))
+        tokens.append((_colour_kind(kind), part))
     html = StringIO()
     HtmlFormatter(nowrap=True).format(tokens, html)
     return html.getvalue()
 
 
 @cache
-def _shown_as(kind: _TokenType) -> _TokenType:
-    """Return `kind` or its nearest parent with a colour; the root of all, which is plain, if none
-    has one."""
+def _colour_kind(kind: _TokenType) -> _TokenType:
+    """Return `kind` or its nearest parent with a colour, or the root, which is plain."""
     while kind.parent is not None and STANDARD_TYPES.get(kind) not in SYNTAX_CLASSES:
         kind = kind.parent
     return kind

@@ -310,7 +310,7 @@ def read_chunk(
             raise _unfit(f"sees none of {len(files)} files in {root}")
         # In a process of its own, so that a file which kills its parser ends neither task nor run.
         for parsed in parse_many(
-            root, files, workers=1, max_file_bytes=max_bytes, known=known, packer=PACKER
+            root, files, workers=1, max_file_bytes=max_bytes, hashes=known, packer=PACKER
         ):
             add_result(batch, parsed)
         writer.write(batch, embed(writer, batch, fast_embedding()))

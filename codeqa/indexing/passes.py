@@ -146,7 +146,7 @@ class LocalBuilder:
             entries,
             workers=settings.worker_count,
             max_file_bytes=settings.max_file_bytes,
-            known={path: record.hash for path, record in manifest.items() if record.hash},
+            hashes={path: record.hash for path, record in manifest.items() if record.hash},
             packer=PACKER,
         )
         with closing(results):

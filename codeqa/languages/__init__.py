@@ -1,4 +1,4 @@
-"""Which language a file is in, and what the parser needs to know about that language.
+"""Detect the language of a file, and describe languages to the parser.
 
 All of it is data: `languages.toml` and `queries/*.scm` (README.md explains both).
 """
@@ -29,7 +29,7 @@ class Language:
     key: str
     """Name of the table; `tsx` and `typescript` are two tables of one language."""
     name: str
-    """What units, filters and code fences call it."""
+    """Its name in units, filters and code fences."""
     aliases: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     filenames: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Language:
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """Every language by the key of its table."""
+    """Return every language by the key of its table."""
     text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     for table in tables.values():
@@ -90,7 +90,7 @@ def detect(path: str, data: bytes = b"") -> Language | None:
     """Detect the language of a file by its name, its ending, then its first line.
 
     `data` is the beginning of the content (all of it for a `.h` file, which is C unless
-    it plainly is C++: `claims`); None when nothing tells.
+    it is clearly C++: `claims`). Return None for an unknown language.
     """
     names, endings, interpreters = _tables()
     name = PurePosixPath(path).name
@@ -102,7 +102,8 @@ def detect(path: str, data: bytes = b"") -> Language | None:
         return names[stem]
     language = endings.get(suffix) or endings.get(suffix.lower())
     if language is not None:
-        return next((o for o, form in _claims().get(suffix, ()) if form.search(data)), language)
+        claims = _claims().get(suffix, ())
+        return next((other for other, form in claims if form.search(data)), language)
     if match := _SHEBANG.match(data[:256]):
         interpreter = match.group(1).decode("ascii", "replace")
         return interpreters.get(interpreter) or interpreters.get(_VERSION.sub("", interpreter))
@@ -140,15 +141,16 @@ def query_text(language: Language) -> str:
 
 @cache
 def _names() -> Mapping[str, Language]:
-    every = languages().values()
+    every = list(languages().values())
     aliases = {alias: language for language in every for alias in language.aliases}
-    # Of two tables with one name the first is meant.
-    return {**aliases, **{o.name: o for o in reversed([*every])}, **languages()}
+    # If two tables have one name, the first counts.
+    names = {language.name: language for language in reversed(every)}
+    return aliases | names | dict(languages())
 
 
 @cache
 def _claims() -> Mapping[str, list[tuple[Language, re.Pattern[bytes]]]]:
-    """Return for an ending of another language who claims it, and by what in a file."""
+    """Return ending of another language → (language, pattern in the file) that claim it."""
     forms: dict[str, list[tuple[Language, re.Pattern[bytes]]]] = {}
     for language in languages().values():
         for ending, form in language.claims:
@@ -158,7 +160,7 @@ def _claims() -> Mapping[str, list[tuple[Language, re.Pattern[bytes]]]]:
 
 @cache
 def _tables() -> tuple[dict[str, Language], dict[str, Language], dict[str, Language]]:
-    """File name, ending and interpreter → language; the first table of the file wins."""
+    """Return file name, ending and interpreter → language; the first table in the file wins."""
     tables: tuple[dict[str, Language], ...] = ({}, {}, {})
     for language in languages().values():
         keys = (language.filenames, language.extensions, language.shebangs)

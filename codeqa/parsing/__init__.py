@@ -1,4 +1,4 @@
-"""What a file of a repository holds: from its bytes to units and references, in one parse.
+"""Parse a file of a repository once, from its bytes to units and references.
 
 The tree of a source file is read by one query; its matches are sorted into kinds, nested by
 their byte spans, and turned into units and edges. Nothing here recurses, so that nesting is
@@ -6,9 +6,9 @@ bounded by memory alone, and nothing is kept between files but the compiled gram
 
 To Rust's grammar the braces of a macro hold words only, also where they hold items:
 `cfg_rt! { pub fn spawn() {} }`. So the name and the braces of a macro that looks as if it held some
-are overwritten with spaces before the file is parsed, and the tree says whether it did: where not,
-that macro is left as it is. One that spoils the tree for others takes them along; none does in
-1,194 files of tokio, axum and ripgrep.
+are overwritten with spaces before the file is parsed. If the tree then shows no items there, the
+macro is left as it is. One that spoils the tree for others takes them along; none does in 1,194
+files of tokio, axum and ripgrep.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from codeqa.parsing.definitions import Captures
 
 SECONDS_PER_FILE = 3.0
-"""Of the processor, after which a file counts as one that its grammar cannot read: a megabyte takes
-0.2 s, and five kilobytes of `-|` in TypeScript have no end."""
+"""Processor time after which a grammar gives up on a file: a megabyte takes 0.2 s, and five
+kilobytes of `-|` in TypeScript never end."""
 
 MAX_BROKEN_CHILDREN = 20_000
 """Children of a broken node (`((((…` without an end) beyond which no query is run.
@@ -48,8 +48,8 @@ The query's cursor looks through all later siblings at each of them: 20,000 take
 """
 
 _READ_BYTES = 1 << 12
-"""Bytes handed to the parser at a time. The predicates of a query read anew for every node,
-so that larger pieces cost more there than they save here."""
+"""Bytes handed to the parser at a time. The predicates of a query read again for every node, so
+larger parts cost more there than they save here."""
 
 _FAMILIES = frozenset(
     {"definition", "scope", "reference", "import", "variable", "comment", "attribute", "outer"}
@@ -60,7 +60,7 @@ REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
 """When several patterns match one identifier the lowest rank names its kind."""
 
 MAX_ROUNDS = 4
-"""Parses of a file whose macros deceive before all of them are left as they are."""
+"""Parses of a file with misleading macros before all of them are left as they are."""
 
 MAX_HEAD = 200
 """Bytes of the line before a macro's `!`."""
@@ -73,7 +73,7 @@ _BODY = re.compile(
     rb"(?:#!?\[|(?:pub|fn|impl|mod|use|struct|enum|trait|type|const|static|async|unsafe|extern"
     rb"|union|macro_rules)\b|(?:\w+::)*\w+![ \t]*\{)"
 )
-"""How items begin, behind the opening brace."""
+"""The beginning of items, after the opening brace."""
 
 _ITEM = re.compile(r"\w+_item|\w+_definition|\w+_comment|(?:use|extern_crate)_declaration")
 _HOLDERS = frozenset({"source_file", "declaration_list"})
@@ -84,7 +84,7 @@ _CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
 
 
 class Pattern(NamedTuple):
-    """What one pattern of a query is for."""
+    """The purpose of one pattern of a query."""
 
     family: str = ""
     """One of `_FAMILIES`, `doc`, or '' for a pattern that only its predicates need."""
@@ -112,7 +112,7 @@ class ItemMacro(NamedTuple):
     name: int
     name_end: int
     body: int
-    """Behind the opening brace."""
+    """After the opening brace."""
     end: int
     """The closing brace."""
 
@@ -142,21 +142,21 @@ def grammar(key: str) -> Grammar:
 
 
 def readable(grammar: Grammar, data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
-    """Mask what the grammar cannot read; return the bytes, and the words that are blanked."""
-    given, blanked = data, []
+    """Mask what the grammar cannot read; return the bytes, and the spans of blanked words."""
+    output, blanks = data, []
     for rule, fill in grammar.masks:
-        changed = bytearray(given)
-        for match in rule.finditer(given):
+        buffer = bytearray(output)
+        for match in rule.finditer(output):
             first, last = match.span(1 if rule.groups else 0)
-            changed[first:last] = fill * (last - first)
+            buffer[first:last] = fill * (last - first)
             if fill == b" " and _WORD.fullmatch(data, first, last):
-                blanked.append((first, last))
-        given = bytes(changed)
-    return given, blanked
+                blanks.append((first, last))
+        output = bytes(buffer)
+    return output, blanks
 
 
 def parse(grammar: Grammar, data: bytes) -> tuple[tree_sitter.Tree, list[ItemMacro]]:
-    """Syntax tree of UTF-8 bytes, and the macros that it lacks, for what they hold are items.
+    """Return the syntax tree of UTF-8 bytes, and the macros left out of it, which hold items.
 
     Raises TooSlowError.
     """
@@ -164,15 +164,15 @@ def parse(grammar: Grammar, data: bytes) -> tuple[tree_sitter.Tree, list[ItemMac
     for _ in range(MAX_ROUNDS):
         if not macros:
             break
-        opened = bytearray(data)
+        buffer = bytearray(data)
         for macro in macros:
-            opened[macro.start : macro.body] = b" " * (macro.body - macro.start)
-            opened[macro.end] = ord(" ")
-        tree = _tree(grammar, bytes(opened))
-        held = [macro for macro in macros if _holds_items(tree.root_node, macro)]
-        if len(held) == len(macros):
+            buffer[macro.start : macro.body] = b" " * (macro.body - macro.start)
+            buffer[macro.end] = ord(" ")
+        tree = _tree(grammar, bytes(buffer))
+        item_macros = [macro for macro in macros if _holds_items(tree.root_node, macro)]
+        if len(item_macros) == len(macros):
             return tree, macros
-        macros = held
+        macros = item_macros
     return _tree(grammar, data), []
 
 
@@ -197,13 +197,13 @@ def _tree(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
 
 
 def _is_too_wide(root: tree_sitter.Node) -> bool:
-    """Tell whether some broken node has so many children that a query over it would not end."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    """Return whether a broken node has so many children that a query over it would not end."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
         if node.child_count > MAX_BROKEN_CHILDREN:
             return True
-        waiting.extend(child for child in node.children if child.has_error)
+        stack.extend(child for child in node.children if child.has_error)
     return False
 
 
@@ -223,13 +223,13 @@ def _patterns(query: tree_sitter.Query, text: str) -> Iterator[Pattern]:
 
 
 def _candidates(data: bytes) -> list[ItemMacro]:
-    """Macros that begin a line and may hold items.
+    """Return the macros that begin a line and may hold items.
 
-    The closing brace is taken to end the same line, or to be the next that is indented as the
-    macro is; where that is wrong, the tree will not be one of items.
+    The closing brace is taken to end the same line, or to be the next with the macro's
+    indentation; where that is wrong, the tree will show no items.
     """
-    found: dict[int, ItemMacro] = {}
-    closing: dict[bytes, int] = {}
+    macros: dict[int, ItemMacro] = {}
+    next_ends: dict[bytes, int] = {}
     for brace in _BRACE.finditer(data):
         mark, body = brace.span()
         line = data.rfind(b"\n", max(0, mark - MAX_HEAD), mark) + 1
@@ -240,18 +240,18 @@ def _candidates(data: bytes) -> list[ItemMacro]:
         end = body + len(rest[0].rstrip() if rest else b"") - 1
         if data[end : end + 1] != b"}":
             indent = head[1]
-            end = closing.get(indent, 0)
+            end = next_ends.get(indent, 0)
             if 0 <= end < body:
                 at = data.find(b"\n" + indent + b"}", body)
-                end = closing[indent] = at + len(indent) + 1 if at >= 0 else -1
+                end = next_ends[indent] = at + len(indent) + 1 if at >= 0 else -1
         if end >= 0:
             macro = ItemMacro(head.end(1), *head.span(2), body, end)
-            found[end] = macro  # the nearest before its brace
-    return list(found.values())
+            macros[end] = macro  # the nearest before its brace
+    return list(macros.values())
 
 
 def _holds_items(root: tree_sitter.Node, macro: ItemMacro) -> bool:
-    """Tell whether whole items without errors, where items may stand, are between the braces."""
+    """Return whether only whole items without errors are between the braces of the macro."""
     holder = root.descendant_for_byte_range(macro.start, macro.end) or root
     if holder.type not in _HOLDERS:
         return False
@@ -287,14 +287,13 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     parsed = ParsedFile(path, name, (), (), replaced_bytes=replaced, masked=masked)
     if language is not None and language.grammar:
         try:
-            found = extract(path, text.encode("utf-8"), language.key, role)
-            parsed = replace(found, replaced_bytes=replaced, masked=masked)
+            file = extract(path, text.encode("utf-8"), language.key, role)
+            parsed = replace(file, replaced_bytes=replaced, masked=masked)
         except TooSlowError:
             parsed = replace(parsed, has_errors=True)
     return parsed if parsed.units else replace(parsed, units=parse_document(path, text, name, role))
 
 
-# One walk over the captures, with a branch for each family of patterns.
 def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
     """Extract units and references of one file.
 
@@ -303,20 +302,42 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     """
     import tree_sitter
 
-    known = grammar(language)
-    spec = known.language
-    given, blanked = readable(known, text)
-    tree, opened = parse(known, given)
-    source = Source(path, text, spec, role)
-    defining: list[tuple[int, str, str, Captures]] = []
-    importing: list[Captures] = []
-    outer: dict[int, int] = {}
-    found: dict[int, FoundName] = {}
-    variables: dict[int, TypedName] = {}
-    module_doc = ""
+    spec = grammar(language)
+    data, blanks = readable(spec, text)
+    tree, macros = parse(spec, data)
+    source = Source(path, text, spec.language, role)
+    matches = _Matches(source)
     # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
-    for index, captures in tree_sitter.QueryCursor(known.query).matches(tree.root_node):
-        family, capture, kind, rank = known.patterns[index]
+    for index, captures in tree_sitter.QueryCursor(spec.query).matches(tree.root_node):
+        matches.add(index, spec.patterns[index], captures)
+    for start, end in blanks:  # `EXPORT_API` on a line of its own belongs to what follows
+        source.add_leading(ATTRIBUTE, start, end)
+    names = matches.names
+    for macro in macros:
+        names[macro.name] = (REFERENCE_RANKS["call"], macro.name_end, None, "call")
+    definitions = find_definitions(source, matches.definitions, matches.outer)
+    top = nest(definitions, source)
+    units, unit_at = build_units(source, definitions, matches.module_doc)
+    imports = list(find_imports(source, matches.imports))
+    edges = references(source, names, matches.variables, definitions, top, imports, unit_at)
+    has_errors = tree.root_node.has_error
+    return ParsedFile(path, spec.language.name, units, tuple(edges), has_errors=has_errors)
+
+
+class _Matches:
+    """The matches of a file's query, sorted by what their patterns are for."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.definitions: list[tuple[int, str, str, Captures]] = []
+        self.imports: list[Captures] = []
+        self.outer: dict[int, int] = {}
+        self.names: dict[int, FoundName] = {}
+        self.variables: dict[int, TypedName] = {}
+        self.module_doc = ""
+
+    def add(self, index: int, pattern: Pattern, captures: Captures) -> None:
+        family, capture, kind, rank = pattern
         if family == "reference":
             node = captures[capture][0]
             start, receiver = node.start_byte, None
@@ -324,32 +345,25 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
                 receiver = captures["receiver"][0]
             else:
                 rank += 1
-            if start not in found or rank < found[start][0]:
-                found[start] = (rank, node.end_byte, receiver, kind)
+            if start not in self.names or rank < self.names[start][0]:
+                self.names[start] = (rank, node.end_byte, receiver, kind)
         elif family in (COMMENT, ATTRIBUTE):
             node = captures[family][0]
-            source.add_leading(family, node.start_byte, node.end_byte)
+            self._source.add_leading(family, node.start_byte, node.end_byte)
         elif family in ("definition", "scope"):
-            defining.append((index, kind or "scope", capture, captures))
+            self.definitions.append((index, kind or "scope", capture, captures))
         elif family == "outer":
-            outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
+            self.outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
         elif family == "import":
-            importing.append(captures)
+            self.imports.append(captures)
         elif family == "variable":
-            held, member = captures.get("variable.type"), captures.get("variable.member")
-            variable = member or captures.get("variable")
-            if variable and held:
-                variables[variable[0].start_byte] = (variable[0], held[0], member is not None)
+            self._add_variable(captures)
         elif family == "doc":
-            nodes = captures["doc"]
-            module_doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))
-    for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
-        source.add_leading(ATTRIBUTE, start, end)
-    for macro in opened:
-        found[macro.name] = (REFERENCE_RANKS["call"], macro.name_end, None, "call")
-    definitions = find_definitions(source, defining, outer)
-    top = nest(definitions, source)
-    units, unit_at = build_units(source, definitions, module_doc)
-    imports = list(find_imports(source, importing))
-    edges = references(source, found, variables, definitions, top, imports, unit_at)
-    return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)
+            first, last = captures["doc"][0], captures["doc"][-1]
+            self.module_doc = docstring_text(self._source.slice(first.start_byte, last.end_byte))
+
+    def _add_variable(self, captures: Captures) -> None:
+        types, member = captures.get("variable.type"), captures.get("variable.member")
+        variable = member or captures.get("variable")
+        if variable and types:
+            self.variables[variable[0].start_byte] = (variable[0], types[0], member is not None)

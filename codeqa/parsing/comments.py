@@ -20,12 +20,12 @@ _XML_NAMED = re.compile(r'<(?:param|typeparam|exception)\s+\w+="([^"]*)"\s*>')
 
 @cache
 def _form(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
-    """Compile the marks that `comments.toml` lists under `name`, between two expressions."""
+    """Compile the marks under `name` in `comments.toml`, between two expressions."""
     return re.compile(f"{before}(?:{'|'.join(comment_marks()[name])}){after}")
 
 
 def comment_text(parts: list[str]) -> str:
-    """Strip the markers of adjacent comments; only the marked ones count if any is."""
+    """Strip the marks of adjacent comments; if any is documentation, only those count."""
     parts = [part for part in parts if not part.startswith("#!/")]
     documentation = _form("documentation")
     marked = [part for part in parts if documentation.match(part)]

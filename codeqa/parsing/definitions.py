@@ -1,4 +1,4 @@
-"""The definitions and scopes of a source file, nested as they stand."""
+"""Find the definitions and scopes of a source file, and how they are nested."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Definition:
     name_start: int
     name_end: int
     begin: int = 0
-    """Where the signature begins: words before the node (`export`) join it."""
+    """Start of the signature: words before the node (`export`) belong to it."""
     body: int = -1
     doc: str = ""
     owner: str = ""
     self_name: str = ""
     name: str = ""
     lead: int = 0
-    """Where the first line begins, leading comments and attributes included."""
+    """Start of the first line, with leading comments and attributes."""
     first_line: int = 0
     last_line: int = 0
     comments: Sequence[tuple[int, int]] = ()
@@ -60,7 +60,7 @@ class Definition:
     members: dict[str, list[Definition]] = field(default_factory=dict)
     qualified_name: str = ""
     inner_name: str = ""
-    """The qualified name without namespaces: what members call their owner."""
+    """The qualified name without namespaces, as members name their owner."""
     class_name: str = ""
     signature: str = ""
     id: str = ""
@@ -73,60 +73,67 @@ class Definition:
 def find_definitions(
     source: Source, matches: Iterable[tuple[int, str, str, Captures]], outer: Mapping[int, int]
 ) -> list[Definition]:
-    """Find what the matches define, outer before inner, in source order.
+    """Return what the matches define, outer before inner, in source order.
 
     A match is the number of its pattern, a kind, the name of the capture of the whole node, and
-    all captures. `outer` leads from where a definition begins to where what wraps it does.
+    all captures. `outer` leads from the start of a definition to the start of what wraps it.
     """
-    known: dict[tuple[int, int, int, bool], Definition] = {}
+    by_span: dict[tuple[int, int, int, bool], Definition] = {}
     for pattern, kind, capture, captures in matches:
         if not (names := captures.get("name")):
             continue
         node, name = captures[capture][0], names[0]
         span = (node.start_byte, node.end_byte, name.start_byte)
         key = (*span, kind == CONSTANT)
-        definition = known.get(key)
+        definition = by_span.get(key)
         if definition is None or pattern < definition.pattern:
             definition = Definition(pattern, kind, *span, name.end_byte)
             definition.begin = definition.lead = definition.start
             definition.name = source.text_of(name)
-            known[key] = definition
+            by_span[key] = definition
         elif pattern > definition.pattern:
             continue
-        for part, nodes in captures.items():
-            if part == "body":
-                definition.body = nodes[0].start_byte
-            elif part == "doc":
-                definition.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
-                if nodes[-1].end_byte > definition.end:  # below a constant of Python
-                    definition.body, definition.end = nodes[0].start_byte, nodes[-1].end_byte
-            elif part == "owner":
-                definition.owner = source.language.separator.join(map(source.text_of, nodes))
-            elif part == "self":
-                definition.self_name = source.text_of(nodes[0])
-    for definition in known.values():
+        _fill(definition, captures, source)
+    for definition in by_span.values():
         while definition.start in outer:
             definition.start = definition.begin = outer[definition.start]
-    found = sorted(known.values(), key=lambda d: (d.start, -d.end, d.name_start))
-    if max(map(len, source.lines), default=0) > MAX_LINE:
-        found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
+    definitions = sorted(by_span.values(), key=lambda d: (d.start, -d.end, d.name_start))
+    lines = source.lines
+    if max(map(len, lines), default=0) > MAX_LINE:
+        definitions = [
+            d for d in definitions if len(lines[source.line_of(d.start) - 1]) <= MAX_LINE
+        ]
     end = len(source.data)
-    for definition in reversed(found):
+    for definition in reversed(definitions):
         if definition.kind == FILE:
             definition.end, end = end, definition.start
-    found = _without_prototypes(found) if source.language.prototypes else found
-    return _with_constants(found, source)
+    return _with_constants(_without_prototypes(definitions, source.language), source)
 
 
-def _with_constants(found: list[Definition], source: Source) -> list[Definition]:
+def _fill(definition: Definition, captures: Captures, source: Source) -> None:
+    """Take body, doc, owner and the name of the receiver from the captures."""
+    for part, nodes in captures.items():
+        if part == "body":
+            definition.body = nodes[0].start_byte
+        elif part == "doc":
+            definition.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
+            if nodes[-1].end_byte > definition.end:  # below a constant of Python
+                definition.body, definition.end = nodes[0].start_byte, nodes[-1].end_byte
+        elif part == "owner":
+            definition.owner = source.language.separator.join(map(source.text_of, nodes))
+        elif part == "self":
+            definition.self_name = source.text_of(nodes[0])
+
+
+def _with_constants(definitions: list[Definition], source: Source) -> list[Definition]:
     """Leave out constants that say too little to be searched for, and those that hold definitions.
 
-    What stays lies in source code outside of functions and has a comment, MIN_CHUNK_LINES lines or
-    a name in capitals. A name that is bound to an object with functions in it owns these.
+    A constant stays if it is source code outside of functions with a comment, MIN_CHUNK_LINES lines
+    or a name in capitals. A name that is bound to an object with functions in it owns these.
     """
-    starts = [d.start for d in found if not d.is_scope and d.kind != CONSTANT]
-    kept, inside = [], 0
-    for definition in found:
+    starts = [d.start for d in definitions if not d.is_scope and d.kind != CONSTANT]
+    result, inside = [], 0
+    for definition in definitions:
         start, end = definition.start, definition.end
         if definition.kind in METHOD_KINDS:
             inside = max(inside, end)
@@ -143,8 +150,8 @@ def _with_constants(found: list[Definition], source: Source) -> list[Definition]
             says = above or definition.doc or long or capitals
             if holds or start < inside or source.role != "source" or not says:
                 continue
-        kept.append(definition)
-    return kept
+        result.append(definition)
+    return result
 
 
 def nest(definitions: list[Definition], source: Source) -> dict[str, list[Definition]]:
@@ -173,25 +180,27 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
     return top
 
 
-def _without_prototypes(definitions: list[Definition]) -> list[Definition]:
-    """Leave out functions without a body where they only announce one.
+def _without_prototypes(definitions: list[Definition], language: Language) -> list[Definition]:
+    """Leave out functions without a body that only declare one.
 
-    That is so inside a function, and outside of classes when the file has the body too.
+    That holds inside a function, and outside of classes if the file has the body too.
     """
-    defined = {d.name for d in definitions if d.kind == "function" and d.body >= 0}
-    kept: list[Definition] = []
+    if not language.prototypes:
+        return definitions
+    bodies = {d.name for d in definitions if d.kind == "function" and d.body >= 0}
+    result: list[Definition] = []
     stack: list[Definition] = []
     for definition in definitions:
         while stack and stack[-1].end <= definition.start:
             stack.pop()
         if definition.kind == "function" and definition.body < 0 and not definition.owner:
             around = stack[-1].kind if stack else FILE
-            here = definition.name in defined and around in (FILE, NAMESPACE)
+            here = definition.name in bodies and around in (FILE, NAMESPACE)
             if here or around in METHOD_KINDS:
                 continue
-        kept.append(definition)
+        result.append(definition)
         stack.append(definition)
-    return kept
+    return result
 
 
 def _set_lines(definition: Definition, parent: Definition | None, source: Source) -> None:

@@ -1,9 +1,9 @@
-"""Units of files without a grammar: sections, cells, and chunks of lines.
+"""Cut files without a grammar into units: sections, cells, and chunks of lines.
 
 Every line of a file that is not blank lies in a unit (of a notebook: of its cells), every unit is
-exactly its lines, and no unit lies inside the one before it. What a section is called is its path
-of headings or keys: `Guide > Install`, `tool.ruff`. Of configuration only what line patterns tell
-with certainty is a section; a file that is laid out otherwise is cut by lines.
+exactly its lines, and no unit lies inside the one before it. The name of a section is its path
+of headings or keys: `Guide > Install`, `tool.ruff`. A section of configuration is only what a line
+pattern shows with certainty; a file with another layout is cut by lines.
 
 Jupyter writes each line of a cell on a line of its own, so the unit of a cell is line for line the
 file's, with JSON's quotes and escapes taken off. Of a notebook on one line a cell spans that line,
@@ -65,13 +65,13 @@ class Section(NamedTuple):
     last: int
     titles: tuple[str, ...] = ()
     language: str = ""
-    """Its own, where that differs from the file's."""
+    """The section's language, if it is not the file's."""
     lines: tuple[str, ...] | None = None
-    """What it reads as, where that is not the file's own lines (notebooks)."""
+    """The text of the section, if it is not the file's own lines (notebooks)."""
 
 
 class Heading(NamedTuple):
-    """The line that a section begins on, its depth from 1, its title."""
+    """The first line of a section, its depth from 1, its title."""
 
     line: int
     level: int
@@ -81,14 +81,14 @@ class Heading(NamedTuple):
 def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit, ...]:
     """Cut a file that no grammar reads into units; () when it holds nothing but blanks.
 
-    `language` is a name of `languages.toml`. Never raises on content: a file that is not
-    laid out as its language says is cut by lines.
+    `language` is a name of `languages.toml`. Never raises on content: a file without
+    the layout of its language is cut by lines.
     """
-    lines, known = split_lines(text), language_called(language)
-    kind = {"documents": "document", "settings": "config"}.get(known.holds, "chunk")
+    lines, spec = split_lines(text), language_called(language)
+    kind = {"documents": "document", "settings": "config"}.get(spec.holds, "chunk")
     new_id = unit_ids(path)
     units = []
-    for section in _sections(lines, known):
+    for section in _sections(lines, spec):
         titles = section.titles or (path[path.rfind("/") + 1 :],)
         name = SEPARATOR.join(titles)
         for first, last, content in _pieces(section, lines):
@@ -124,7 +124,7 @@ def _sections(lines: list[str], language: Language) -> list[Section]:
 
 
 def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]]:
-    """First line, last line and text of each unit of a section."""
+    """Yield first line, last line and text of each unit of a section."""
     span, before = trim(lines, section.first, section.last), 0
     if section.lines is not None:
         lines, before = list(section.lines), section.first - 1
@@ -137,7 +137,7 @@ def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]
 
 
 def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Section]:
-    """Make one section of what stands before the first heading and one from each to the next.
+    """Return a section for the lines before the first heading and one for each heading.
 
     A heading with nothing below it but a deeper heading joins that heading's section, so that
     no section is a bare title.
@@ -164,12 +164,12 @@ def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Sectio
 
 
 def clean_title(text: str) -> str:
-    """Put `text` on one line, at most `MAX_TITLE` characters."""
+    """Return `text` on one line of at most `MAX_TITLE` characters."""
     return " ".join(text.split())[:MAX_TITLE].rstrip()
 
 
 def _markdown_headings(lines: list[str]) -> list[Heading]:
-    """ATX and setext headings as CommonMark has them.
+    """Return ATX and setext headings, as CommonMark defines them.
 
     What looks like a heading inside a fence, an HTML block, a list or the front matter
     is none. The front matter is the beginning of the first section.
@@ -208,41 +208,41 @@ def _plain_markdown(text: str) -> str:
 
 
 def _rst_headings(lines: list[str]) -> list[Heading]:
-    """Adorned titles; the styles rank in the order of their first use."""
+    """Return the adorned titles; their styles rank in the order of first use."""
     headings = []
     styles: list[tuple[str, bool]] = []
-    """Character of the adornment, and whether it stands above as well."""
+    """Character of the adornment, and whether it is above the title as well."""
     at = 0
     while at < len(lines):
-        taken, style, title = 1, ("", False), ""
+        height, style, title = 1, ("", False), ""
         if at == 0 or not lines[at - 1].strip() or lines[at - 1].startswith(".."):
             over, under = _adornment(lines, at), _adornment(lines, at + 1)
             if over is None and under is not None:
                 title = lines[at].rstrip()
                 # docutils takes a short underline for one only from four characters on.
                 if title and not title[0].isspace() and under[1] >= min(len(title), 4):
-                    taken, style = 2, (under[0], False)
+                    height, style = 2, (under[0], False)
             elif over is not None and under is None and _adornment(lines, at + 2) == over:
                 title = lines[at + 1].rstrip()
                 if title and len(title) <= over[1]:
-                    taken, style = 3, (over[0], True)
-        if taken > 1:
+                    height, style = 3, (over[0], True)
+        if height > 1:
             if style not in styles:
                 styles.append(style)
             headings.append(Heading(at + 1, styles.index(style) + 1, _plain_rst(title.strip())))
-        at += taken
+        at += height
     return headings
 
 
 def _text_headings(lines: list[str]) -> list[Heading]:
-    """Find the headings of a `.txt` file that is a manual in reStructuredText; else none."""
+    """Return the headings of a `.txt` file that is a manual in reStructuredText; else none."""
     headings = _rst_headings(lines)
     titled = sum(1 for section in sections_below(headings, lines) if section.titles)
     return headings if titled > 2 or (titled and any(map(_DIRECTIVE.match, lines))) else []
 
 
 def _adornment(lines: list[str], at: int) -> tuple[str, int] | None:
-    """Character and length of the adornment at index `at`."""
+    """Return character and length of the adornment at index `at`."""
     match = _ADORNMENT.fullmatch(lines[at]) if at < len(lines) else None
     return (match[1], len(lines[at].rstrip())) if match else None
 
@@ -253,8 +253,10 @@ def _plain_rst(text: str) -> str:
 
 
 def _by_line(lines: list[str], form: str, marks: str) -> list[Heading]:
-    """Return the lines of the form `form`, whose last group is the title, each beginning with the
-    comment above it, of lines that begin with one of `marks`."""
+    """Return a heading for each line of the form `form`, whose last group is the title.
+
+    It begins with the comment above it, whose lines begin with one of `marks`.
+    """
     pattern = re.compile(form)
     return [
         Heading(_with_comments(lines, number, marks), 1, clean_title(match[match.lastindex or 0]))
@@ -264,14 +266,14 @@ def _by_line(lines: list[str], form: str, marks: str) -> list[Heading]:
 
 
 def _with_comments(lines: list[str], line: int, marks: str) -> int:
-    """Return the first line of the comment that stands directly above `line`."""
+    """Return the first line of the comment directly above `line`, or `line` itself."""
     while line > 1 and lines[line - 2].startswith(tuple(marks)):
         line -= 1
     return line
 
 
 def _join_short(sections: list[Section]) -> list[Section]:
-    """Short neighbours below one key as one section that carries up to three of their names."""
+    """Join short neighbours below one key into a section with up to three of their names."""
     joined: list[Section] = []
     names: tuple[str, ...] = ()
     for first, last, titles, *_ in sections:
@@ -281,8 +283,8 @@ def _join_short(sections: list[Section]) -> list[Section]:
         else:
             names = ()
         names += titles[-1:]
-        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        joined.append(Section(first, last, (*titles[:-1], clean_title(shown)) if names else ()))
+        title = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        joined.append(Section(first, last, (*titles[:-1], clean_title(title)) if names else ()))
     return joined
 
 
@@ -327,7 +329,7 @@ def _yaml_headings(lines: list[str]) -> list[Heading]:
 
 
 def _json_headings(lines: list[str]) -> list[Heading]:
-    """For a file that begins with an object and is indented evenly."""
+    """Return the keys of a file that begins with an object and is indented evenly."""
     if not lines or lines[0].strip("\ufeff \r") != "{":
         return []
     keys = [
@@ -345,7 +347,7 @@ HEADINGS: dict[str, Callable[[list[str]], list[Heading]]] = {
     "indented_keys": _yaml_headings,
     "quoted_keys": _json_headings,
 }
-"""Layout that `languages.toml` names → headings in lines of it."""
+"""Layout in `languages.toml` → function that finds its headings."""
 
 
 # Notebooks.
@@ -355,14 +357,13 @@ class _Piece(str):
     """A string of the JSON text."""
 
     offset = 0
-    """Of its opening quote."""
+    """Position of its opening quote."""
 
 
 def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
-    """Return one section for each cell that holds anything, code in the notebook's language, else
-    in `usual`.
+    """Return one section for each cell with text; code is in the notebook's language or `usual`.
 
-    Raises one of several errors for what is no notebook of a format since 2015.
+    Raises one of several errors unless it is a notebook of a format since 2015.
     """
     content = _decoded("\n".join(lines))
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
@@ -382,14 +383,13 @@ def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
             line = bisect_right(starts, piece.offset)
             by_line[line] = by_line.get(line, "") + piece
         first, last = min(by_line), max(by_line)
-        shown = [by_line.get(line, "") for line in range(first, last + 1)]
-        if all(text.find("\n") == len(text) - 1 for text in shown[:-1]) and (
-            "\n" not in shown[-1][:-1]
-        ):
-            shown = [text.removesuffix("\n") for text in shown]
+        texts = [by_line.get(line, "") for line in range(first, last + 1)]
+        is_line_by_line = all(text.find("\n") == len(text) - 1 for text in texts[:-1])
+        if is_line_by_line and "\n" not in texts[-1][:-1]:
+            texts = [text.removesuffix("\n") for text in texts]
         else:
-            shown = source.split("\n")
-        sections.append(Section(first, last, (*heading, f"Cell {number}"), own, tuple(shown)))
+            texts = source.split("\n")
+        sections.append(Section(first, last, (*heading, f"Cell {number}"), own, tuple(texts)))
     return sections
 
 
@@ -411,6 +411,6 @@ def _decoded(text: str) -> Any:
 def _language(content: dict[str, Any]) -> str:
     metadata = content.get("metadata", {})
     for name, key in (("language_info", "name"), ("kernelspec", "language")):
-        if found := (metadata.get(name) or {}).get(key):
-            return str(found).lower()
+        if language := (metadata.get(name) or {}).get(key):
+            return str(language).lower()
     return ""

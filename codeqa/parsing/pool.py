@@ -1,4 +1,4 @@
-"""Parsing many files in worker processes: read, judged and parsed there, in the order of results.
+"""Read, classify and parse many files in worker processes, in the order of results.
 
 The workers are plain child processes rather than `multiprocessing`'s: those import the
 caller's main module again, and start with the working directory on their import path, so that
@@ -75,24 +75,24 @@ def parse_many(
     *,
     workers: int,
     max_file_bytes: int,
-    known: Mapping[str, str] | None = None,
+    hashes: Mapping[str, str] | None = None,
     packer: str = "dataclasses:asdict",
 ) -> Iterator[FileResult]:
-    """Read, judge and parse `entries` below `root`, in the order in which results come.
+    """Read, classify and parse `entries` below `root`, in the order in which results come.
 
-    `known` maps paths to hashes: a file with that very content is not parsed again. `packer` names
+    `hashes` maps paths to hashes: a file with that very content is not parsed again. `packer` names
     a function that the workers apply to each ParsedFile, and whose result `marshal` takes. A file
     that ends its worker or takes longer than `SECONDS_PER_FILE` is skipped, and the rest goes on.
     Closing the iterator, or any exception in its consumer, ends the workers.
     Raises RepositoryError when no worker can be started.
     """
-    waiting = list(entries)
-    count = min(max(1, workers), -(-len(waiting) // FILES_PER_WORKER))
-    found = folders.FOUND.get(str(root))
-    start = (os.fspath(root), found, max_file_bytes, SECONDS_PER_FILE, packer)
-    pool = _WorkerPool(start, waiting, known or {}, count)
+    files = list(entries)
+    count = min(max(1, workers), -(-len(files) // FILES_PER_WORKER))
+    folder = folders.FOUND.get(str(root))
+    start = (os.fspath(root), folder, max_file_bytes, SECONDS_PER_FILE, packer)
+    pool = _WorkerPool(start, files, hashes or {}, count)
     try:
-        for _ in waiting:
+        for _ in files:
             result = pool.results.get()
             if isinstance(result, Exception):
                 raise result
@@ -107,13 +107,13 @@ class _WorkerPool:
     def __init__(
         self,
         start: tuple[str, str | None, int, float, str],
-        waiting: list[FileEntry],
-        known: Mapping[str, str],
+        files: list[FileEntry],
+        hashes: Mapping[str, str],
         count: int,
     ) -> None:
         self._start_message = start
-        self._waiting = iter(waiting)  # the threads share it
-        self._known = known
+        self._files = iter(files)  # the threads share it
+        self._hashes = hashes
         # Bounded: a slow consumer stops the workers instead of filling the memory.
         self.results: Queue[FileResult | Exception] = Queue(maxsize=4 * count)
         self._closing = False
@@ -144,9 +144,9 @@ class _WorkerPool:
             self.results.put(error)
 
     def _converse(self, files: list[FileEntry]) -> bool:
-        """Have one process parse until no file waits, or until it dies: then True.
+        """Let one process parse until no file is left; return whether it died before.
 
-        `files` are those that it, or the one before it, was sent, the one in work first.
+        `files` were sent to it or its predecessor, the one in work first.
         """
         process = _start_process()
         self._processes.append(process)
@@ -154,17 +154,17 @@ class _WorkerPool:
         assert requests is not None and answers is not None
         try:
             _send(requests, self._start_message)
-            if _receive(answers) != ():  # its first word; so would the next
+            if _receive(answers) != ():  # its greeting; the next would fail too
                 raise RepositoryError(
                     "The worker processes that parse files stop as soon as they start.",
                     "Install CodeQA again.",
                 )
             while not self._closing:
-                files += [] if files else islice(self._waiting, FILES_AT_ONCE)
+                files += [] if files else islice(self._files, FILES_AT_ONCE)
                 if not files:
                     break
-                known = ((file.path, self._known.get(file.path, "")) for file in files)
-                _send(requests, tuple(known))
+                request = ((file.path, self._hashes.get(file.path, "")) for file in files)
+                _send(requests, tuple(request))
                 while files and not self._closing:
                     answer, file = _receive(answers), files.pop(0)
                     if answer is None:
@@ -203,7 +203,7 @@ def _start_process() -> subprocess.Popen[bytes]:
 
 
 def _send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
-    """Write one message; one that is gone is noticed by its silence."""
+    """Write one message; a process that is gone is noticed when it does not answer."""
     data = marshal.dumps(message)
     with suppress(OSError):
         stream.write(len(data).to_bytes(8, "little") + data)
@@ -229,9 +229,9 @@ def run_worker() -> None:
         os.nice(NICENESS)
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol
-    root, found, max_file_bytes, seconds, packer_name = _receive(messages)
-    if found is not None:
-        folders.FOUND[root] = found
+    root, folder, max_file_bytes, seconds, packer_name = _receive(messages)
+    if folder is not None:
+        folders.FOUND[root] = folder
     packer = resolve_name(packer_name)
     _send(results, ())
     while (files := _receive(messages)) is not None:
@@ -245,7 +245,7 @@ def run_worker() -> None:
 def _parse_entry(
     root: Path, path: str, max_file_bytes: int, known_hash: str, packer: Callable[[ParsedFile], Any]
 ) -> FileResult:
-    """Read and parse one file; whatever it holds, a result comes back."""
+    """Read and parse one file; return a result whatever it holds."""
     try:
         data, status = read_with_status(root, path, max_bytes=max_file_bytes)
     except OSError as error:
@@ -254,14 +254,14 @@ def _parse_entry(
             reason = f"larger than {max_file_bytes:,} bytes"
         return FileResult(path, reason=reason)
     digest = blake2b(data, digest_size=16).hexdigest()
-    read = FileResult(path, len(data), status.st_mtime_ns, digest)
+    result = FileResult(path, len(data), status.st_mtime_ns, digest)
     if digest == known_hash:
-        return read._replace(unchanged=True)
+        return result._replace(unchanged=True)
     try:
         verdict = classify(path, data)
         if isinstance(verdict, Skipped):
-            return read._replace(reason=verdict.reason)
+            return result._replace(reason=verdict.reason)
         parsed = parse_file(path, data, verdict)
-        return read._replace(role=verdict, masked=parsed.masked, packed=packer(parsed))
+        return result._replace(role=verdict, masked=parsed.masked, packed=packer(parsed))
     except Exception:  # one file must never end the run
-        return read._replace(reason=PARSER_FAILED)
+        return result._replace(reason=PARSER_FAILED)

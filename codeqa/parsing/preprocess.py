@@ -1,4 +1,4 @@
-"""Everything that a repository holds, file by file, without an index: as values or as files.
+"""Yield what a repository holds, file by file and without an index, or write it as files.
 
 The files are `files.jsonl`, one line for each file of the repository, and two tables, `methods` and
 `classes`, as CSV or Parquet, written through frames of pandas: the columns of the source system but
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -58,19 +58,19 @@ def preprocess(
     """
     settings = settings or load_settings(Path(repo))
     largest = settings.max_file_bytes
-    found = walk(Path(repo), max_file_bytes=largest, own=[settings.data_dir])
+    listing = walk(Path(repo), max_file_bytes=largest, own=[settings.data_dir])
     left_out = [] if skipped is None else skipped
-    left_out += found.skipped
+    left_out += listing.skipped
     workers = settings.worker_count
-    results = parse_many(found.root, found.files, workers=workers, max_file_bytes=largest)
+    results = parse_many(listing.root, listing.files, workers=workers, max_file_bytes=largest)
     early: dict[str, FileResult] = {}  # workers take files in order: little ever waits
-    for done, entry in enumerate(found.files, 1):
+    for done, entry in enumerate(listing.files, 1):
         while entry.path not in early:
             result = next(results)
             early[result.path] = result
         result = early.pop(entry.path)
         if progress is not None:
-            progress(Progress("parsing", done, len(found.files), result.path))
+            progress(Progress("parsing", done, len(listing.files), result.path))
         if result.reason:
             left_out.append(Skipped(result.path, result.reason))
         else:
@@ -96,9 +96,9 @@ def write_files(files: Iterable[dict[str, Any]], folder: Path, table_format: str
         with Path(part, "files.jsonl").open("w", encoding="utf-8", newline="\n") as lines:
             for file in files:
                 lines.write(json_line(file))
-                for one in file["references"]:
-                    place = f"{one['path']}:{one['line']}:{one['column']}"
-                    places[one["target"] or one["name"]].append(place)
+                for edge in file["references"]:
+                    place = f"{edge['path']}:{edge['line']}:{edge['column']}"
+                    places[edge["target"] or edge["name"]].append(place)
         for name, columns in (("methods", METHOD_COLUMNS), ("classes", CLASS_COLUMNS)):
             frames = _frames(Path(part, "files.jsonl"), name == "methods", columns, places)
             _write_table(Path(part, f"{name}.{table_format}"), frames)
@@ -109,13 +109,15 @@ def write_files(files: Iterable[dict[str, Any]], folder: Path, table_format: str
 def _frames(
     lines: Path, methods: bool, columns: Sequence[str], places: dict[str, list[str]]
 ) -> Iterator[DataFrame]:
-    """Yield the table of the methods, or of all else, of `lines` in parts, one at least; `places`
-    are by the id of a definition, or by the name that no file decides."""
+    """Yield the table of the methods, or of all other units, in one part or more.
+
+    `places` are by the id of a definition, or by a name that no file resolves.
+    """
     from pandas import DataFrame
 
     with lines.open(encoding="utf-8", newline="\n") as file:
         units = (unit for line in file for unit in json.loads(line)["units"])
-        rows = (_row(one, places) for one in units if (one["kind"] in METHOD_KINDS) == methods)
+        rows = (_row(unit, places) for unit in units if (unit["kind"] in METHOD_KINDS) == methods)
         batch = list(islice(rows, FRAME_ROWS))
         yield DataFrame(batch, columns=list(columns))
         while batch := list(islice(rows, FRAME_ROWS)):
@@ -143,9 +145,9 @@ def _write_table(path: Path, frames: Iterator[DataFrame]) -> None:
 def _row(unit: dict[str, Any], places: dict[str, list[str]]) -> dict[str, Any]:
     # A section's title may be a name of the code without meaning it.
     keys = () if unit["kind"] in TEXT_KINDS else (unit["id"], unit["name"])
-    found = [place for key in keys for place in places.get(key, ())]
-    row = {**unit, "file_path": unit["path"], "reference_count": len(found)}
-    row["references"] = "; ".join(found[:MAX_REFERENCES])
+    own_places = list(chain.from_iterable(places.get(key, ()) for key in keys))
+    row = {**unit, "file_path": unit["path"], "reference_count": len(own_places)}
+    row["references"] = "; ".join(own_places[:MAX_REFERENCES])
     if unit["kind"] in METHOD_KINDS:
         return {**row, "code": unit_text(Unit(**unit))}
     declarations = "\n-----\n".join(unit["method_declarations"])

@@ -1,16 +1,16 @@
-"""What a file imports, where it calls, uses or inherits a name, and what it alone decides of that.
+"""Find what a file imports, and where it calls, uses or inherits a name, and resolve these names.
 
-Confidence of a target, from what the file shows; a name that merely looks alike gets none:
+Confidence of a target within the file; a name that merely looks alike gets none:
 
-- 1.0 a definition inside the function that the place stands in;
+- 1.0 a definition inside the function around the place;
 - 0.95 a definition at the top level of the file, a member of the enclosing class through
   its receiver, a member through the name of a class of this file (a parameter or an
   override in a subclass could still come before it);
 - 0.9 a member of a base class in this file;
 - 0.85 a member of the class that the receiver's variable was given in this function;
 - at most 0.8 where the file defines the name several times (overloads, platform variants);
-- at most 0.5 where a bare word, passed as a value, is named as a member of the enclosing
-  class: as often a parameter of that name.
+- at most 0.5 where a bare word, passed as a value, has the name of a member of the enclosing
+  class: it is as often a parameter.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ if TYPE_CHECKING:
 
 WILDCARD = "*"
 _PLACES = ("import.name", "import.path", "import.wildcard", "import.module", "import.alias")
-"""Captures, of which the first that is there says where an import stands."""
+"""Captures that say where an import is; the first one present counts."""
 
 ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
 BARE_MEMBER = 0.5
 
 MAX_BASES = 100
-"""Base classes that are looked through for one inherited name; a chain of thousands is made up
-to take time."""
+"""Base classes that are searched for one inherited name; a chain of thousands is an attack."""
 
 CLASS_MARK = "#"
 """Before the class of a receiver, in `module`, where the address alone does not name it:
@@ -78,44 +77,25 @@ class Import(NamedTuple):
 
 
 def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import]:
-    """Every import of the matches with the modules of the groups around it, in source order."""
+    """Yield every import of the matches in source order, with the modules of groups around it."""
     separator = source.language.import_separator
     groups: list[tuple[int, int, str]] = []
-    found: dict[int, tuple[int, str, str, str]] = {}
+    by_start: dict[int, tuple[int, str, str, str]] = {}
     for captures in matches:
-        text = {
-            key: source.text_of(nodes[0])
-            for key, nodes in captures.items()
-            if key not in ("import", "import.group")
-        }
-        if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
-            text["import.module"] = separator.join(map(source.text_of, modules))
-        module = "".join(text.get("import.module", "").split()).strip(_ADDRESS_QUOTES)
+        start, module, name, alias = _import_of(source, captures)
         if group := captures.get("import.group"):
             groups.append((group[0].start_byte, group[0].end_byte, module))
-            continue
-        name = text.get("import.name", "").strip(_ADDRESS_QUOTES)
-        alias = text.get("import.alias", "")
-        if path := "".join(text.get("import.path", "").split()):
-            module, _, name = path.rpartition(separator or ".")
-        if "import.wildcard" in captures:
-            name = WILDCARD
-        node = next((captures[key][0] for key in _PLACES if key in captures), None)
-        if node is None or not (module or name):
-            continue
-        start = node.start_byte
-        if "import.path" in captures and name:
-            start = node.end_byte - len(name.encode())
-        known = found.get(start)
-        if known is None or (alias and not known[3]) or (name and not known[2]):
-            found[start] = (start, module, name, alias)
-    waiting = deque(sorted(groups))
+        elif start >= 0 and (module or name):
+            other = by_start.get(start)
+            if other is None or (alias and not other[3]) or (name and not other[2]):
+                by_start[start] = (start, module, name, alias)
+    later_groups = deque(sorted(groups))
     around: list[tuple[int, str]] = []
     """End and prefix of the groups that are open, outer before inner."""
-    for start, module, name, alias in sorted(found.values()):
-        while waiting and waiting[0][0] <= start:
-            around.append(waiting.popleft()[1:])
-        around = [one for one in around if one[0] > start]
+    for start, module, name, alias in sorted(by_start.values()):
+        while later_groups and later_groups[0][0] <= start:
+            around.append(later_groups.popleft()[1:])
+        around = [(end, prefix) for end, prefix in around if end > start]
         parts = [prefix for _, prefix in around]
         if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
             module, _, name = separator.join(parts).rpartition(separator)
@@ -125,8 +105,31 @@ def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import
         yield Import(start, module, name, local)
 
 
+def _import_of(source: Source, captures: Captures) -> tuple[int, str, str, str]:
+    """Return the offset (-1 for none), module, name and alias of one match."""
+    separator = source.language.import_separator
+    text = {
+        key: source.text_of(nodes[0])
+        for key, nodes in captures.items()
+        if key not in ("import", "import.group")
+    }
+    if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
+        text["import.module"] = separator.join(map(source.text_of, modules))
+    module = "".join(text.get("import.module", "").split()).strip(_ADDRESS_QUOTES)
+    name = text.get("import.name", "").strip(_ADDRESS_QUOTES)
+    if path := "".join(text.get("import.path", "").split()):
+        module, _, name = path.rpartition(separator or ".")
+    if "import.wildcard" in captures:
+        name = WILDCARD
+    node = next((captures[key][0] for key in _PLACES if key in captures), None)
+    start = node.start_byte if node is not None else -1
+    if node is not None and "import.path" in captures and name:
+        start = node.end_byte - len(name.encode())
+    return start, module, name, text.get("import.alias", "")
+
+
 class Resolver:
-    """What one file knows about its own names, and about those that it imports."""
+    """Resolves names by what one file defines and imports."""
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class Resolver:
         """The definitions of the top level, by name."""
         self.names = {definition.name for definition in definitions}
         self.owned: dict[str, dict[str, list[Definition]]] = {}
-        """The members of each owner, by name, wherever in the file they stand."""
+        """The members of each owner, by name, from anywhere in the file."""
         for definition in definitions:
             if definition.class_name and not definition.is_scope:
                 members = self.owned.setdefault(definition.class_name, {})
@@ -148,7 +151,7 @@ class Resolver:
         self.bound: dict[str, tuple[str, str]] = {}
         """Name that an import binds → module and original name, or ''."""
         self.roots: set[str] = set()
-        """What modules begin with that are written out: `a` after `import a.b`."""
+        """First words of modules that are written out: `a` after `import a.b`."""
         join = language.import_separator
         for imported in imports:
             if imported.name == WILDCARD or imported.local == "_":
@@ -159,71 +162,78 @@ class Resolver:
                 # Where modules are addresses (`require("../")`) there are no parts, only the whole.
                 self.roots.add(imported.module.split(join, 1)[0] if join else imported.module)
         self.bases: dict[str, list[str]] = {}
-        """Class → what it inherits, as far as the file has been read."""
+        """Class → its base classes, up to the current name."""
         self.types: dict[tuple[int | str, str], str] = {}
-        """Function or class (`_type_key`) and variable in it → its type, likewise."""
+        """Function or class (`_type_key`) and variable in it → its type, up to the current name."""
         self.place = 0
-        """Offset of the name that is looked at."""
+        """Offset of the current name."""
 
     def owner_id(self, scope: Definition | None) -> str:
         """Return the id of the class that a scope extends (`impl X` of `struct X`), or ''."""
         if scope is not None and scope.kind == SCOPE:
-            for found in self.top.get(scope.inner_name, ()):
-                if found.kind not in METHOD_KINDS:
-                    return found.id
+            for definition in self.top.get(scope.inner_name, ()):
+                if definition.kind not in METHOD_KINDS:
+                    return definition.id
         return ""
 
     def bare(
         self, name: str, scope: Definition | None, kind: str = ""
     ) -> tuple[str, str, Definition | None, float]:
-        """(original name, module, target, confidence) of a name without a receiver."""
-        known = name in self.names
-        around, inside = scope, True
-        own = BARE_MEMBER if kind == "value" else SAME_FILE
-        while known and around is not None:
-            if around.kind in METHOD_KINDS:
-                if found := _suited(around.members.get(name), kind):
-                    return (name, "", *self._pick(self._seen(found), ENCLOSED))
-                if around.owner and self.language.implicit_self:  # C++: `void Foo::bar() {…}`
-                    members = self.owned.get(around.class_name, {})
-                    if found := _suited(members.get(name), kind):
-                        return (name, "", *self._pick(found, own))
-                inside = False
-            elif inside or self.language.implicit_self or around.kind in ("module", NAMESPACE):
-                members = self.owned.get(around.inner_name) or around.members
-                if found := _suited(members.get(name) or around.members.get(name), kind):
-                    sure = around.kind in ("module", NAMESPACE) or inside
-                    return (name, "", *self._pick(found, SAME_FILE if sure else own))
-            around = around.parent
+        """Return (original name, module, target, confidence) of a name without a receiver."""
+        if name in self.names and (match := self._enclosing(name, scope, kind)):
+            return (name, "", *match)
         if bound := self.bound.get(name):
             return (bound[1] or name, bound[0], None, 0.0)
-        if known:
-            if found := _suited(self.top.get(name), kind):
-                return (name, "", *self._pick(self._seen(found), SAME_FILE))
+        if name in self.names:
+            if candidates := _suited(self.top.get(name), kind):
+                return (name, "", *self._pick(self._visible(candidates), SAME_FILE))
             if self.language.implicit_self and (owner := _owner_of(scope)):
                 return (name, "", *self._inherited(owner, name))
         return (name, "", None, 0.0)
 
+    def _enclosing(
+        self, name: str, scope: Definition | None, kind: str
+    ) -> tuple[Definition, float] | None:
+        """Return the target of a bare name in the functions and classes around it, if any."""
+        around, inside = scope, True
+        own = BARE_MEMBER if kind == "value" else SAME_FILE
+        while around is not None:
+            if around.kind in METHOD_KINDS:
+                if candidates := _suited(around.members.get(name), kind):
+                    return self._pick(self._visible(candidates), ENCLOSED)
+                if around.owner and self.language.implicit_self:  # C++: `void Foo::bar() {…}`
+                    members = self.owned.get(around.class_name, {})
+                    if candidates := _suited(members.get(name), kind):
+                        return self._pick(candidates, own)
+                inside = False
+            elif inside or self.language.implicit_self or around.kind in ("module", NAMESPACE):
+                members = self.owned.get(around.inner_name) or around.members
+                if candidates := _suited(members.get(name) or around.members.get(name), kind):
+                    sure = around.kind in ("module", NAMESPACE) or inside
+                    return self._pick(candidates, SAME_FILE if sure else own)
+            around = around.parent
+        return None
+
     def member(
         self, name: str, receiver: str, scope: Definition | None
     ) -> tuple[str, Definition | None, float]:
-        """(module, target, confidence) of a name after a receiver."""
+        """Return (module, target, confidence) of a name after a receiver."""
         if receiver in self.language.self_names or _is_self(receiver, scope):
             owner = _owner_of(scope)
-            found = self.owned.get(owner, {}).get(name) if receiver not in _BASES else None
             if not owner:
                 return ("", None, 0.0)
-            if found:
-                return ("", *self._pick(found, SAME_FILE))
+            candidates = self.owned.get(owner, {}).get(name)
+            if candidates and receiver not in _BASES:
+                return ("", *self._pick(candidates, SAME_FILE))
             target, confidence = self._inherited(owner, name)
             if target is not None or receiver in _BASES:
                 return ("", target, confidence)
             return (CLASS_MARK + last_word(owner), None, 0.0)
-        if name in self.names and (found := self.owned.get(receiver, {}).get(name)):
-            return ("", *self._pick(found, SAME_FILE))
+        if name in self.names and (candidates := self.owned.get(receiver, {}).get(name)):
+            return ("", *self._pick(candidates, SAME_FILE))
         if type_name := self._type_of(receiver, scope):
-            if found := self.owned.get(type_name, {}).get(name):
-                return ("", *self._pick(found, TYPED))
+            if candidates := self.owned.get(type_name, {}).get(name):
+                return ("", *self._pick(candidates, TYPED))
             return (self._place_of(type_name), None, 0.0)
         return (self._address(receiver), None, 0.0)
 
@@ -242,38 +252,38 @@ class Resolver:
                 return types.get((_owner_of(scope), rest), "")
             return ""
         while scope is not None:
-            if found := types.get((_type_key(scope), receiver)):
-                return found
+            if type_name := types.get((_type_key(scope), receiver)):
+                return type_name
             scope = scope.parent
         return types.get(("", receiver), "")
 
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
         if name not in self.names:
             return (None, 0.0)
-        waiting, seen = deque(self.bases.get(owner, ())), {owner}
-        while waiting and len(seen) <= MAX_BASES:
-            base = waiting.popleft()
-            if base in seen:
+        queue, visited = deque(self.bases.get(owner, ())), {owner}
+        while queue and len(visited) <= MAX_BASES:
+            base = queue.popleft()
+            if base in visited:
                 continue
-            seen.add(base)
-            if found := self.owned.get(base, {}).get(name):
-                return self._pick(found, INHERITED)
-            waiting.extend(self.bases.get(base, ()))
+            visited.add(base)
+            if candidates := self.owned.get(base, {}).get(name):
+                return self._pick(candidates, INHERITED)
+            queue.extend(self.bases.get(base, ()))
         return (None, 0.0)
 
-    def _seen(self, found: list[Definition]) -> list[Definition]:
-        """Of what is bound to one name in several blocks, the last before the place."""
-        if len(found) > 1 and all(one.kind in ("lambda", "class") for one in found):
-            return [one for one in found if one.start <= self.place][-1:] or found
-        return found
+    def _visible(self, candidates: list[Definition]) -> list[Definition]:
+        """Return the last candidate before the place, if a name is bound in several blocks."""
+        if len(candidates) > 1 and all(d.kind in ("lambda", "class") for d in candidates):
+            return [d for d in candidates if d.start <= self.place][-1:] or candidates
+        return candidates
 
-    def _pick(self, found: list[Definition], confidence: float) -> tuple[Definition, float]:
-        if len(found) > 1:  # a declaration gives way to what has a body
-            found = [one for one in found if one.body >= 0] or found
-        if len(found) == 1:
-            return found[0], confidence
-        chosen = found[-1] if self.language.last_definition_wins else found[0]
-        return chosen, min(confidence, OVERLOADED)
+    def _pick(self, candidates: list[Definition], confidence: float) -> tuple[Definition, float]:
+        if len(candidates) > 1:  # a definition with a body comes before a declaration
+            candidates = [d for d in candidates if d.body >= 0] or candidates
+        if len(candidates) == 1:
+            return candidates[0], confidence
+        target = candidates[-1] if self.language.last_definition_wins else candidates[0]
+        return target, min(confidence, OVERLOADED)
 
     def _address(self, receiver: str) -> str:
         """Return the imported address that a receiver stands for, or ''.
@@ -294,102 +304,133 @@ class Resolver:
         return f"{module}{self.language.import_separator}{rest}" if rest else module
 
 
-# One walk over the names in source order: every step needs the scopes and types seen so far.
 def references(
     source: Source,
-    found: dict[int, FoundName],
+    names: dict[int, FoundName],
     variables: dict[int, TypedName],
     definitions: list[Definition],
     top: Mapping[str, list[Definition]],
     imports: list[Import],
     unit_at: dict[int, str],
 ) -> list[Reference]:
-    """All references of the file in source order.
+    """Return all references of the file in source order.
 
     `definitions` are outer before inner, `top` those of the top level by name; `unit_at` gives the
     id of the unit that holds a line outside every definition.
     """
     resolver = Resolver(source.language, imports, definitions, top)
-    for definition in definitions:
-        if definition.kind == SCOPE:  # `impl X`, `new X() {…}`: X is mentioned
-            continue
-        found.pop(definition.name_start, None)
-        if definition.is_scope:  # `namespace a.b.c` mentions nothing
-            for offset in range(definition.name_start, definition.name_end):
-                found.pop(offset, None)
-    for imported in imports:
-        found.pop(imported.offset, None)
+    _drop_definitions(names, definitions, imports)
     by_offset = {imported.offset: imported for imported in imports}
-    meaning = {*resolver.bound, *resolver.names}  # what this file alone can decide
+    scopes = _Scopes(definitions)
     result: list[Reference] = []
-    stack: list[Definition] = []
-    around = [one for one in definitions if one.kind != CONSTANT]  # which nothing else lies in
-    following = iter(sorted(around, key=lambda d: (d.lead, -d.end)))
-    upcoming = next(following, None)
-    target: Definition | None
-    for start in sorted({*found, *variables, *by_offset}):
-        while upcoming is not None and upcoming.lead <= start:
-            while stack and stack[-1].end <= upcoming.lead:
-                stack.pop()
-            stack.append(upcoming)
-            upcoming = next(following, None)
-        while stack and stack[-1].end <= start:
-            stack.pop()
-        scope = stack[-1] if stack else None
+    # In source order: every name needs the scopes and types before it.
+    for start in sorted({*names, *variables, *by_offset}):
+        scope = scopes.at(start)
         resolver.place = start
         if start in variables:
-            variable, held, member = variables[start]
+            variable, type_node, member = variables[start]
             place = _owner_of(scope) if member else _type_key(scope)
-            resolver.types[place, source.text_of(variable)] = source.text_of(held)
-        receiver, module, target, confidence, quoted = "", "", None, 0.0, False
-        if start in found:
-            _, end, receiver_node, kind = found[start]
-            name = source.slice(start, end)
-            if quoted := name[:1] in _NAME_QUOTES:
-                name = clean_name(name)
-            if receiver_node is not None:
-                first, last = receiver_node.start_byte, receiver_node.end_byte
-                receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "\n"
-                if "\n" in receiver:
-                    receiver = "…"
-                else:
-                    module, target, confidence = resolver.member(name, receiver, scope)
-            else:
-                if kind == "inherits" and scope is not None:
-                    resolver.bases.setdefault(scope.inner_name, []).append(name)
-                if name in meaning:
-                    name, module, target, confidence = resolver.bare(name, scope, kind)
-            if target is None and (
-                (kind == "value" and module[:1] in ("", CLASS_MARK))
-                or (not module and name in source.language.builtins and receiver_node is None)
-                or (kind == "type" and not module and _TYPE_PARAMETER.fullmatch(name))
-            ):
+            resolver.types[place, source.text_of(variable)] = source.text_of(type_node)
+        if start in names:
+            if (resolved := _resolved(source, resolver, start, names[start], scope)) is None:
                 continue
-            kind = "use" if kind in ("type", "value") else kind
+            name, kind, receiver, module, target, confidence, quoted = resolved
+            target_id = target.id if target is not None else ""
         elif start in by_offset:
             imported = by_offset[start]
             module, kind = imported.module, "import"
             name = module if imported.name in ("", WILDCARD) else imported.name
+            receiver, target_id, confidence, quoted = "", "", 0.0, False
         else:
             continue
         line = source.line_of(start)
         column = len(source.slice(source.line_starts[line - 1], start)) + 1 + quoted
         unit = scope.unit if scope is not None else None
         unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
-        target_id = target.id if target is not None else ""
         result.append(Reference(
             source.path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
         ))  # fmt: skip
     return result
 
 
-def _suited(found: list[Definition] | None, kind: str) -> list[Definition]:
-    """Candidates that a bare name may mean: no function is a type, no constructor a value."""
-    if not found or kind == "call":
-        return found or []
+def _drop_definitions(
+    names: dict[int, FoundName], definitions: list[Definition], imports: list[Import]
+) -> None:
+    """Remove the names that a definition or an import introduces."""
+    for definition in definitions:
+        if definition.kind == SCOPE:  # `impl X`, `new X() {…}`: X is mentioned
+            continue
+        names.pop(definition.name_start, None)
+        if definition.is_scope:  # `namespace a.b.c` mentions nothing
+            for offset in range(definition.name_start, definition.name_end):
+                names.pop(offset, None)
+    for imported in imports:
+        names.pop(imported.offset, None)
+
+
+class _Scopes:
+    """Finds the definition around an offset, for offsets in ascending order."""
+
+    def __init__(self, definitions: list[Definition]) -> None:
+        around = [d for d in definitions if d.kind != CONSTANT]  # nothing is nested in a constant
+        self._following = iter(sorted(around, key=lambda d: (d.lead, -d.end)))
+        self._upcoming = next(self._following, None)
+        self._stack: list[Definition] = []
+
+    def at(self, start: int) -> Definition | None:
+        stack = self._stack
+        while (upcoming := self._upcoming) is not None and upcoming.lead <= start:
+            while stack and stack[-1].end <= upcoming.lead:
+                stack.pop()
+            stack.append(upcoming)
+            self._upcoming = next(self._following, None)
+        while stack and stack[-1].end <= start:
+            stack.pop()
+        return stack[-1] if stack else None
+
+
+def _resolved(
+    source: Source, resolver: Resolver, start: int, found_name: FoundName, scope: Definition | None
+) -> tuple[str, str, str, str, Definition | None, float, bool] | None:
+    """Return name, kind, receiver, module, target, confidence and whether the name is quoted.
+
+    None for a value, type or builtin that is no reference.
+    """
+    _, end, receiver_node, kind = found_name
+    receiver, module, confidence = "", "", 0.0
+    target: Definition | None = None
+    name = source.slice(start, end)
+    if quoted := name[:1] in _NAME_QUOTES:
+        name = clean_name(name)
+    if receiver_node is not None:
+        first, last = receiver_node.start_byte, receiver_node.end_byte
+        receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "\n"
+        if "\n" in receiver:
+            receiver = "…"
+        else:
+            module, target, confidence = resolver.member(name, receiver, scope)
+    else:
+        if kind == "inherits" and scope is not None:
+            resolver.bases.setdefault(scope.inner_name, []).append(name)
+        if name in resolver.bound or name in resolver.names:  # else the file decides nothing
+            name, module, target, confidence = resolver.bare(name, scope, kind)
+    if target is None and (
+        (kind == "value" and module[:1] in ("", CLASS_MARK))
+        or (not module and name in source.language.builtins and receiver_node is None)
+        or (kind == "type" and not module and _TYPE_PARAMETER.fullmatch(name))
+    ):
+        return None
+    kind = "use" if kind in ("type", "value") else kind
+    return name, kind, receiver, module, target, confidence, quoted
+
+
+def _suited(candidates: list[Definition] | None, kind: str) -> list[Definition]:
+    """Return what a bare name may mean: no function is a type, no constructor a value."""
+    if not candidates or kind == "call":
+        return candidates or []
     if kind == "value":
-        return [one for one in found if one.kind != "constructor"]
-    return [one for one in found if one.kind not in METHOD_KINDS or kind == "use"]
+        return [d for d in candidates if d.kind != "constructor"]
+    return [d for d in candidates if d.kind not in METHOD_KINDS or kind == "use"]
 
 
 def _is_self(receiver: str, scope: Definition | None) -> bool:
@@ -401,7 +442,7 @@ def _is_self(receiver: str, scope: Definition | None) -> bool:
 
 
 def _owner_of(scope: Definition | None) -> str:
-    """Return the name of the class around a place, as its members have it; '' for none."""
+    """Return the name of the class around a place, as its members use it; '' for none."""
     while scope is not None:
         if scope.kind in METHOD_KINDS and scope.class_name:
             return scope.class_name
@@ -412,7 +453,7 @@ def _owner_of(scope: Definition | None) -> str:
 
 
 def _type_key(scope: Definition | None) -> int | str:
-    """Say where a variable lives: the function's offset, the class's name, '' for the file."""
+    """Return where a variable lives: the function's offset, the class's name, '' for the file."""
     if scope is None:
         return ""
     return scope.start if scope.kind in METHOD_KINDS else scope.inner_name

@@ -64,14 +64,14 @@ class Source:
         return self.slice(node.start_byte, node.end_byte)
 
     def line_of(self, offset: int) -> int:
-        """1-based line of a byte offset."""
+        """Return the line of a byte offset, counted from 1."""
         return bisect_right(self.line_starts, offset)
 
     def span(self, first: int, last: int) -> str:
         return "\n".join(self.lines[first - 1 : last])
 
     def add_leading(self, kind: str, start: int, end: int) -> None:
-        """Take in a comment or an attribute of byte span `start`..`end`."""
+        """Add a comment or an attribute of byte span `start`..`end`."""
         if kind == COMMENT:
             self.comment_spans.append((start, end))
         starts = self.line_starts
@@ -83,14 +83,14 @@ class Source:
             end -= 1  # some grammars count the newline to the comment
         if first < len(starts) and end > starts[first]:
             last = bisect_right(starts, end - 1)
-        known = self._leading.get(last)
-        if known is None or first < known[0]:  # an attribute inside another one
+        block = self._leading.get(last)
+        if block is None or first < block[0]:  # an attribute inside another one
             self._leading[last] = (first, kind, start, end)
 
     def above(self, line: int, floor: int = 0) -> tuple[int, list[tuple[int, int]]]:
-        """Return the first line of what stands directly above `line`, and its comments' byte spans.
+        """Return the first line of the comments and attributes directly above `line`.
 
-        Nothing above or on line `floor` is taken.
+        Also return the byte spans of these comments. Line `floor` and those above it do not count.
         """
         comments: list[tuple[int, int]] = []
         block = self._leading.get(line - 1)
@@ -104,18 +104,19 @@ class Source:
 
     def without_comments(self, start: int, end: int) -> str:
         """Return the text between two offsets without the comments in it."""
-        kept, spans = "", self.comment_spans
+        text, spans = "", self.comment_spans
         for index in range(bisect_left(spans, (start, 0)), len(spans)):
             first, last = spans[index]
             if first >= end:
                 break
-            kept += self.slice(start, first) + ("\n" if "\n" in self.slice(first, last) else " ")
+            text += self.slice(start, first) + ("\n" if "\n" in self.slice(first, last) else " ")
             start = max(start, min(last, end))
-        return kept + self.slice(start, end)
+        return text + self.slice(start, end)
 
     def leading_comments(self) -> list[tuple[int, int, int]]:
-        """(first line, start, end) of every comment that begins its line, in order."""
-        return sorted((b[0], b[2], b[3]) for b in self._leading.values() if b[1] == COMMENT)
+        """Return (first line, start, end) of every comment that begins its line, in order."""
+        blocks = self._leading.values()
+        return sorted((line, start, end) for line, kind, start, end in blocks if kind == COMMENT)
 
 
 def split_lines(text: str) -> list[str]:
@@ -124,11 +125,10 @@ def split_lines(text: str) -> list[str]:
 
 
 def line_spans(lines: list[str], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Spans (first line, last line) of `CHUNK_SIZE` lines that cover every line of `first`..`last`
-    that is not blank, and overlap by `OVERLAP`.
+    """Yield spans of `CHUNK_SIZE` lines that cover the lines `first`..`last` with an `OVERLAP`.
 
     A span ends early rather than exceed `MAX_CHARACTERS`, unless it is a single line. Blank lines
-    at its ends are cut off; one inside the one before it, or with nothing but blanks, is dropped.
+    at its ends are cut off; a blank span, or one inside its predecessor, is dropped.
     """
     covered = first - 1
     start = first
@@ -148,7 +148,7 @@ def line_spans(lines: list[str], first: int, last: int) -> Iterator[tuple[int, i
 
 
 def trim(lines: list[str], first: int, last: int) -> tuple[int, int] | None:
-    """Cut the blank lines at the ends of a span; None when all are blank."""
+    """Return the span without blank lines at its ends; None when all are blank."""
     while first <= last and not lines[first - 1].strip():
         first += 1
     while last >= first and not lines[last - 1].strip():

@@ -1,5 +1,4 @@
-"""The text of a source file, its definitions and scopes, nested as they stand, and the units that
-they, the file's head and the code between them make.
+"""Make units of a file's definitions, its head and the code between them.
 
 A line ends at `\\n` and nowhere else, for every part of CodeQA: a `\\r` stays at the end of
 its line, and form feeds or Unicode's separators end none. So a line number means the same
@@ -23,8 +22,7 @@ from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
 _LICENCE = re.compile(
     r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
 )
-"""What a notice of rights at the head of a file holds."""
-
+"""Words of a notice of rights at the head of a file."""
 
 MAX_SIGNATURE = 1000
 """Characters of a signature; a longer one is data rather than a declaration."""
@@ -38,16 +36,16 @@ _PAST_SIGNATURE = " \t\n{:=(;\\"
 
 
 def unit_ids(path: str) -> Callable[[str], str]:
-    """Return a function that makes the ids of one file's units of their qualified names, in order.
+    """Return a function that makes ids of one file's units from their qualified names, in order.
 
-    16 hexadecimal digits, the same as long as the file's path, the name and the order among
-    namesakes are.
+    An id has 16 hexadecimal digits, and stays the same as long as the file's path, the name and the
+    order among units of that name do.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def new_id(qualified_name: str) -> str:
-        key = f"{path}\0{qualified_name}\0{seen[qualified_name]}"
-        seen[qualified_name] += 1
+        key = f"{path}\0{qualified_name}\0{counts[qualified_name]}"
+        counts[qualified_name] += 1
         return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     return new_id
@@ -56,7 +54,7 @@ def unit_ids(path: str) -> Callable[[str], str]:
 def build_units(
     source: Source, definitions: list[Definition], module_doc: str
 ) -> tuple[tuple[Unit, ...], dict[int, str]]:
-    """Build the units in source order, and line → unit id for lines outside every definition.
+    """Return the units in source order, and line → unit id for lines outside every definition.
 
     Sets the `id` of each definition.
     """
@@ -70,12 +68,13 @@ def build_units(
             members.setdefault(definition.class_name, []).append(definition)
     units = [_unit(source, d, members) for d in solid]
     unit_at: dict[int, str] = {}
-    values = {(d.first_line, d.last_line): d.id for d in solid if d.kind == CONSTANT}
+    constants = {(d.first_line, d.last_line): d.id for d in solid if d.kind == CONSTANT}
     for unit in _top_level(source, solid, module_doc, new_id):
-        same = values.get((unit.start_line, unit.end_line)) if unit.kind == "chunk" else None
-        if not same:  # else a constant has these lines already, and a name
+        lines = (unit.start_line, unit.end_line)
+        id_ = constants.get(lines) if unit.kind == "chunk" else None
+        if not id_:  # else a constant has these lines already, and a name
             units.append(unit)
-        unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), same or unit.id))
+        unit_at.update(dict.fromkeys(range(lines[0], lines[1] + 1), id_ or unit.id))
     units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
     return tuple(units), unit_at
 
@@ -113,7 +112,7 @@ def _unit(source: Source, definition: Definition, members: dict[str, list[Defini
 
 
 def _signature(source: Source, definition: Definition) -> str:
-    """Declaration without attributes and body, on one line; worked out once."""
+    """Return the declaration without attributes and body, on one line; computed once."""
     if definition.signature:
         return definition.signature
     end = definition.body if definition.body >= 0 else definition.end
@@ -167,7 +166,7 @@ def _top_level(
 
 
 def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, int]]:
-    """Line spans outside every definition, blank lines at both ends dropped."""
+    """Yield line spans outside every definition, without blank lines at their ends."""
     lines = source.lines
     spans = sorted((d.first_line, d.last_line) for d in definitions if not _is_part(d, source))
     free = 1
@@ -178,13 +177,13 @@ def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, 
 
 
 def _is_part(definition: Definition, source: Source) -> bool:
-    """Tell whether it stands inside a statement that is no definition: `{"a": lambda: 1}`."""
+    """Return whether it is inside a statement that is no definition: `{"a": lambda: 1}`."""
     indented = source.lines[definition.first_line - 1][:1] in (" ", "\t")
     return indented and definition.kind == "lambda" and definition.parent is None
 
 
 def _pieces(source: Source, first: int, last: int, head: bool) -> Iterator[tuple[int, int]]:
-    """Cut a gap into pieces of at most `CHUNK_SIZE`, at a blank line when there is one."""
+    """Cut a gap into spans of at most `CHUNK_SIZE` lines, at blank lines if possible."""
     lines = source.lines
     rest: tuple[int, int] | None = (first, last)
     while rest is not None:
@@ -205,19 +204,19 @@ def _is_worth_a_unit(lines: list[str]) -> bool:
 
 
 def _after_notice(source: Source, last: int) -> int:
-    """First of the lines 1..`last` behind a notice of rights; `last` + 1 when that is all.
+    """Return the first of the lines 1..`last` after a notice of rights; `last` + 1 for none.
 
-    The notice would answer every question with the word "software" in it.
+    The notice would be a hit for every question with the word "software".
     """
-    noted: set[int] = set()
+    notice: set[int] = set()
     for first, start, end in source.leading_comments():
         text = source.slice(start, end)
-        if first <= last and (first <= 2 or first - 1 in noted or _LICENCE.search(text)):
-            noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
+        if first <= last and (first <= 2 or first - 1 in notice or _LICENCE.search(text)):
+            notice.update(range(first, source.line_of(max(start, end - 1)) + 1))
     lines = source.lines
-    if not any(_LICENCE.search(lines[line - 1]) for line in noted):
-        noted = set()
-    code = (n for n in range(1, last + 1) if n not in noted and lines[n - 1].strip())
+    if not any(_LICENCE.search(lines[line - 1]) for line in notice):
+        notice = set()
+    code = (n for n in range(1, last + 1) if n not in notice and lines[n - 1].strip())
     return next(code, last + 1)
 
 
@@ -225,7 +224,7 @@ def _module_comment(source: Source, last: int) -> str:
     """Return the first block of comments of a file that is not a notice of rights."""
     block: list[tuple[int, int]] = []
     expected = 0
-    """The line behind the block."""
+    """The line after the block."""
     for first, start, end in source.leading_comments():
         if first > last:
             break

@@ -248,7 +248,7 @@ def test_few_files_start_one_worker_which_parses_no_file_of_the_known_hash_again
     monkeypatch.setattr(pool, "_start_process", lambda: (started.append(1), whole())[1])
     root = write_files(tmp_path / "repo", {"a.py": "a = 1\n", "b.py": "b = 2\n"})
     known = {path: blake2b(b"a = 1\n", digest_size=16).hexdigest() for path in ("a.py", "b.py")}
-    again = parse(root, workers=8, known=known)
+    again = parse(root, workers=8, hashes=known)
     assert again["a.py"].unchanged and again["a.py"].packed is None
     assert not again["b.py"].unchanged and again["b.py"].packed is not None
     assert list(parse_many(root, [], workers=4, max_file_bytes=10)) == []

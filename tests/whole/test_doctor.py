@@ -21,7 +21,7 @@ def check(name: str, settings: Settings) -> Check:
 
 def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_dir: Path) -> None:
     found = check("model", settings)
-    assert found.ok and found.detail.startswith("none chosen; answers are put together")
+    assert found.ok and found.detail.startswith("none chosen; answers quote the code")
     found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))
     detail = "openai/gpt-4o at api.openai.com, key exported, set by CODEQA_MODEL"
     assert (found.ok, found.detail) == (True, detail)

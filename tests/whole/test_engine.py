@@ -123,5 +123,5 @@ def test_a_program_is_told_what_is_wrong_and_its_conversation_goes_on(
         with pytest.raises(UsageError, match="pattern"):
             engine.call("grep", patern="articles")
         stopped = engine.ask("what does add_article do?", use_model=False, cancelled=lambda: True)
-        with pytest.raises(AnswerStoppedError, match="stopped before its end"):
+        with pytest.raises(AnswerStoppedError, match="stopped before it was complete"):
             codeqa.whole_answer(stopped)
