@@ -176,7 +176,7 @@ class Walk:
     @property
     def units(self) -> list[Unit]:
         """Return all definitions that it touches, the ends first."""
-        units = [*self.ends, *self.start]
+        units = self.ends + list(self.start)
         for call in self.calls:
             units += (call.caller, call.called)
         return list(dict.fromkeys(units))

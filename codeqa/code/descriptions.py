@@ -148,7 +148,8 @@ def versions_of(tables: Tables, subjects: Sequence[str]) -> str:
 def _anywhere(names: Iterable[str], ending: str = "") -> tuple[str, ...]:
     """Return the path patterns of these file names, at the top and in any folder."""
     patterns = [f"{name}{ending}" for name in names]
-    return (*patterns, *(f"**/{pattern}" for pattern in patterns))
+    patterns += [f"**/{pattern}" for pattern in patterns]
+    return tuple(patterns)
 
 
 def outline_of(tables: Tables, path: str) -> str:
@@ -244,9 +245,12 @@ def _folder_items(
     for path, other in pairs:
         if other and other != folder_of(path):
             needs.setdefault(folder_of(path), Counter())[other] += 1
-    names = [f"{src}{name}" for src in ("", "src/") for name in package_heads()]
-    patterns = tuple(path + name for path in folders for name in names)
-    heads = tables.units(Filter(kinds=("module",), paths=patterns)) if folders else []
+    names = list(package_heads())
+    names += [f"src/{name}" for name in names]
+    patterns: list[str] = []
+    for path in folders:
+        patterns += [path + name for name in names]
+    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if folders else []
     heads = list(filter(leading_doc, heads))
     for path, records in folders.items():
         language = Counter(r.language for r in records).most_common(1)[0][0] or "other"
@@ -347,4 +351,7 @@ def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[
     paths = [r.path for r in source if r.path.rpartition("/")[2] in starting]
     paths.sort(key=lambda path: (not path.startswith(prefix), path.count("/"), path))
     paths = [path for path in paths if path.count("/") <= paths[0].count("/") + 1]
-    return [unit for path in paths[:4] for unit in tables.in_file(path)[:1]]
+    units: list[Unit] = []
+    for path in paths[:4]:
+        units += tables.in_file(path)[:1]
+    return units

@@ -86,12 +86,13 @@ def _relative(language: Language, importer: str, module: str, path: str) -> bool
 @lru_cache(1_024)  # of one import, compared with many files
 def _relative_files(language: str, address: str) -> list[str]:
     of = language_called(language)
-    files = [address, *(address + ending for ending in of.import_files)]
+    files = [address]
+    files += [address + ending for ending in of.import_files]
     for ending, sources in of.compiled_from.items():
         if address.endswith(ending):
             files.extend(address.removesuffix(ending) + source for source in sources)
     folder = "" if address == "." else address
-    return [*files, *(join(folder, f"index{ending}") for ending in of.import_files)]
+    return files + [join(folder, f"index{ending}") for ending in of.import_files]
 
 
 def _package(language: Language, importer: str, module: str, path: str) -> bool:
@@ -133,8 +134,8 @@ def _in_crate(language: Language, importer: str, module: str, path: str) -> bool
             if len(words) == 1 and path == importer:
                 return True
             inside, words = inside[:-1], words[1:]
-        return path in _crate_files(root, [*inside, *words])
-    if path in _crate_files(root, [*inside, *words]):
+        return path in _crate_files(root, inside + words)
+    if path in _crate_files(root, inside + words):
         return True
     folder = dirname(path)
     return any(

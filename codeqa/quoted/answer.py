@@ -8,7 +8,7 @@ from codeqa.code.descriptions import cite_unit, unit_item, unit_title
 from codeqa.quoted.condense import BODIES, WHOLE, condensed, sentences_of, text_of
 from codeqa.quoted.evidence import Finding, QuotedEvidence
 from codeqa.text.markdown import cite, escape, joined, pieces
-from codeqa.types import TEXT_KINDS, Unit
+from codeqa.types import TEXT_KINDS, Chunk, Unit
 
 ALL_LINES = 1_000
 
@@ -107,9 +107,8 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     words = evidence.query.words
     chunks = list(evidence.cached)
     if not evidence.chosen:
-        scores = [sum(word in chunk.content.lower() for word in words) for chunk in chunks]
-        pairs = sorted(zip(scores, chunks, strict=True), key=lambda pair: -pair[0])
-        chunks = [chunk for score, chunk in pairs if score]
+        chunks.sort(key=lambda chunk: -_words_in(chunk, words))
+        chunks = [chunk for chunk in chunks if _words_in(chunk, words)]
     if not chunks:
         yield NOT_MENTIONED
         return
@@ -120,6 +119,10 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         yield joined([cite(unit.path, *lines), condensed(unit, words, CACHED_LINES)])
     if not evidence.chosen:
         yield "Add `@codebase` to the question for a new search of the code base."
+
+
+def _words_in(chunk: Chunk, words: Iterable[str]) -> int:
+    return sum(word in chunk.content.lower() for word in words)
 
 
 def _finding_section(

@@ -93,7 +93,7 @@ def history(
 
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     title, arguments = _history_of(box, path_or_name)
-    commits = _log_commits(box, [*SAFE, f"-{COMMITS}", *arguments])
+    commits = _log_commits(box, [f"-{COMMITS}", *arguments])
     newest = "the newest " if len(commits) == COMMITS else ""
     summary = f"history of {title}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [commit.line for commit in commits], "", items=commits)
@@ -106,7 +106,7 @@ def _added(box: Toolbox, name: str) -> ToolResult:
     if unit:
         head = re.search(rf"(?:[\w)]+ )?{re.escape(unit.name)}\b", unit.signature)
         text, where = head[0] if head else unit.name, f" ({unit.place})"
-    commits = _log_commits(box, [*SAFE, f"-S{text}"])
+    commits = _log_commits(box, [f"-S{text}"])
     if not commits:
         raise NotFoundError(
             f"No commit here added {name!r}.",
@@ -227,7 +227,7 @@ def _blob(box: Toolbox, name: str) -> str:
 
 def _log_commits(box: Toolbox, arguments: Sequence[str]) -> list[Commit]:
     """Return the commits that `git log` lists for `arguments`."""
-    printed = run_git(box, ["log", "-s", LOG_FORMAT, *arguments])
+    printed = run_git(box, ["log", "-s", LOG_FORMAT, *SAFE, *arguments])
     return [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
 
 
@@ -261,8 +261,8 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     files = list(dict.fromkeys(change.unit.path for change in changes[:DIFFED]))
     commits: list[Commit] = []
     if files:
-        span = ["--no-merges", f"-{MOST_COMMITS}", f"{before}..{after}"]
-        commits = _log_commits(box, [*SAFE, *span, "--", *files])
+        span = f"{before}..{after}"
+        commits = _log_commits(box, ["--no-merges", f"-{MOST_COMMITS}", span, "--", *files])
     places = [_place(change, start, end) for change in changes[:SHOWN]]
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
     parts += [commit.line for commit in commits]

@@ -272,12 +272,13 @@ def _by_reference(box: Toolbox, kind: str, roles: Mapping[str, str]) -> Iterator
     """Yield the references in one of the forms of `kind`."""
     tables = box.tables()
     forms = FORMS[kind]
-    names = sorted({name for form in forms for name in form.names.split()})
+    names = " ".join(form.names for form in forms).split()
     by_path: dict[str, list[Reference]] = {}
-    for reference in tables.references(kind=("call", "use"), name=names):
+    ids: list[str] = []
+    for reference in tables.references(kind=("call", "use"), name=sorted(set(names))):
         if reference.path in roles and any(re.search(form.files, reference.path) for form in forms):
             by_path.setdefault(reference.path, []).append(reference)
-    ids = [reference.unit_id for references in by_path.values() for reference in references]
+            ids.append(reference.unit_id)
     units = {unit.id: unit for unit in tables.by_ids(ids)}
     for path, references in by_path.items():
         lines: list[str] = []

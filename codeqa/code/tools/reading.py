@@ -171,7 +171,9 @@ def one_file(tables: Tables, path: str) -> str:
     """Return the one file with this path, name or end. Raises NotFoundError, UsageError."""
     path = tables.plain_path(path.removeprefix("@"))
     mentions, _ = resolve_mentions(tables, [path])
-    files = [file for mention in mentions for file in mention.files]
+    files: list[str] = []
+    for mention in mentions:
+        files += mention.files
     if not files:
         hint = near_path(tables, path) or "list_all(files) lists all files."
         raise NotFoundError(f"No indexed file is called {path!r}.", hint)

@@ -250,24 +250,26 @@ def _members(tables: Tables, unit: Unit) -> list[str]:
 def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[str]:
     """Return a line of what `unit` surely calls, and one of what surely calls it."""
 
-    def at(one: Unit, line: int) -> str:
-        place = line if one.path == unit.path else f"{one.path}:{line}"
-        return f"{one.qualified_name or one.path} [{place}]"
+    def title(other: Unit, line: int) -> str:
+        place = line if other.path == unit.path else f"{other.path}:{line}"
+        return f"{other.qualified_name or other.path} [{place}]"
 
-    called = [call.called for call in callees(tables, unit) if call.sure]
-    names = [at(u, u.start_line) for u in called if not any(_holds(p, u) for p in beside)]
+    targets = [call.called for call in callees(tables, unit) if call.sure]
+    targets = [callee for callee in targets if not any(_holds(place, callee) for place in beside)]
+    names = [title(callee, callee.start_line) for callee in targets]
     users, doubtful = callers(tables, unit)
     tests = sum(is_test(call.caller) for call in users)
-    calling = [at(call.caller, call.line) for call in users if not is_test(call.caller)]
-    by = _listed("Called by", calling, MOST_EDGES)
-    others = []
+    code = [title(call.caller, call.line) for call in users if not is_test(call.caller)]
+    parts = _listed("Called by", code, MOST_EDGES)
+    numbers: list[str] = []
     if tests and not is_test(unit):
-        others.append(counted(tests, "test"))
+        numbers.append(counted(tests, "test"))
     if doubtful:
-        others.append(f"{counted(doubtful, 'place')} with only the name the same")
-    if others:
-        by = ["; ".join([*(by or ["Called by nothing surely"]), *others])]
-    return _listed("Calls", names, MOST_EDGES) + by
+        numbers.append(f"{counted(doubtful, 'place')} with only the name the same")
+    if numbers:
+        parts = parts or ["Called by nothing surely"]
+    line = "; ".join(parts + numbers)
+    return _listed("Calls", names, MOST_EDGES) + ([line] if line else [])
 
 
 def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
@@ -372,8 +374,12 @@ def symbol_definition(box: Toolbox, name: str) -> ToolResult:
 def definitions(tables: Tables, name: str) -> list[Unit]:
     """Return the definitions of `name`: source first, members later, signatures last."""
     mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
-    units = tables.by_ids([id_ for mention in mentions for id_ in mention.units])
-    return sorted(units, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
+    ids: list[str] = []
+    for mention in mentions:
+        ids += mention.units
+    return sorted(
+        tables.by_ids(ids), key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name))
+    )
 
 
 def _assigned(box: Toolbox, name: str) -> ToolResult | None:
