@@ -17,10 +17,10 @@ from codeqa.chat.events import Citation, Event, Failed, Token, as_json
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.record import Done
+from codeqa.chat.responders import Responders
 from codeqa.chat.route import Router
 from codeqa.chat.values import AnswerGenerator, AskOptions
 from codeqa.chat.vectors import QuestionVectors
-from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
 from codeqa.errors import AnswerStoppedError, RepositoryError, UsageError, error_from
 from codeqa.indexing import Indexer
@@ -240,11 +240,11 @@ def _join(
     small_call = SmallCall(cache, (lambda: None) if generator else models.small_model, config_dir)
     router = Router(small_call, hooks, settings, index.tables)
     gatherer = Gatherer(toolbox, settings, hooks, conversations, models.called)
-    writers = Writers(
+    responders = Responders(
         location.name, toolbox, config_dir, conversations, privacy,
         review=lambda model: Reviewer(toolbox, model, config_dir),
     )  # fmt: skip
-    chat = Chat(router, gatherer, writers, conversations, generator)
+    chat = Chat(router, gatherer, responders, conversations, generator)
     return Engine(
         settings, location, repositories, index, search, chat, conversations, files, models, tables,
         completion=MentionCompleter(tables), toolbox=toolbox,

@@ -24,7 +24,7 @@ from codeqa.settings import Settings
 from codeqa.store import Location
 from codeqa.store.location import NOTE, read_note
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.security import TWICE, Member
+from codeqa.web.security import TWICE, User
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Proxy:
         self._networks = networks
         read_rules(self._rules)
 
-    def member(self) -> Member:
+    def user(self) -> User:
         """Return the user who sent this request.
 
         Raises RequestRefusedError for a request that came from elsewhere (403) or does not name one
@@ -128,8 +128,8 @@ class Proxy:
         own_groups = frozenset(group.strip(" \t") for group in groups) - {""} | {EVERYBODY}
         name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
         if not own_groups.isdisjoint(rules.owners):
-            return Member(name)
-        return Member(name, owner=False, sees=partial(rules.allow, own_groups))
+            return User(name)
+        return User(name, owner=False, sees=partial(rules.allow, own_groups))
 
     def _header(self, name: str) -> str:
         """Return a header's value.

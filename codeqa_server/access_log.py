@@ -15,7 +15,7 @@ from flask import g, request
 from codeqa.errors import SettingsError
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.web.security import member_of_request
+from codeqa.web.security import current_user
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class AccessLog:
         """Add a line for this request, which ended with `status`."""
         values: dict[str, Any] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "user": member_of_request().user,
+            "user": current_user().id,
             "at": f"{request.method} {request.url_rule}",
             "repositories": [],
             "status": status,

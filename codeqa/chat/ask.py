@@ -1,6 +1,6 @@
-"""From a question to a kept answer, in five stages, as a stream of events.
+"""Answer a question in five stages and yield events as it goes.
 
-Question → Routed → Gathered → (the answer as it streams) → Checked → the turn that is kept.
+Question → Routed → Gathered → the streamed answer → Checked → the turn that is stored.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from codeqa.chat.events import Event, Events, Failed, Failure
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.question import read_question
 from codeqa.chat.record import Done
+from codeqa.chat.responders import Responders, respond
 from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
-from codeqa.chat.writers import Writers, write
 from codeqa.errors import CodeQAError, StorageError
 from codeqa.llm.client import DONE, generate_bounded
 from codeqa.metrics import measure
@@ -32,34 +32,33 @@ from codeqa.routing.intents import by_words, read
 from codeqa.state.records import title_of
 
 SAVED_EVERY = 0.5
-"""Seconds after which an answer is saved as far as it is: a process that dies may lose a second."""
+"""Seconds between two saves of a growing answer: a process that dies may lose a second of it."""
 TEXT_EVENTS = (events.Token, events.Cited, events.Thought, events.Waiting)
-"""Events that change nothing of a stored turn but its text."""
+"""Events after which only the text of the stored turn has changed."""
 TITLE_WORDS, TITLE_SECONDS = 6, 8.0
-"""Most words of a title that a model writes, and the time that it has: nobody waits for it."""
+"""Most words of a title that a model writes, and the time it has: nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Answers questions about one repository; nothing of one turn is left for the next."""
+    """Answers questions about one repository; it keeps no state between turns."""
 
     router: Router
     gatherer: Gatherer
-    writers: Writers
+    responders: Responders
     conversations: Conversations
     generator: AnswerGenerator | None = None
-    """Writes every answer instead, and no model is asked: for tests, and for who embeds CodeQA."""
+    """Writes every answer in place of a model: for tests, and programs that embed CodeQA."""
 
     def warm_up(self) -> None:
-        """Read what the first question would have to wait for: lexicon and embedding."""
+        """Load the lexicon and the embedding, so that the first question need not wait for them."""
         by_words(read(""), has_history=False)
         self.conversations.vectors("warm")
 
     def ask(self, options: AskOptions) -> Events:
-        """Yield the events of an answer, as `events` lists them.
+        """Yield the events of an answer.
 
-        What was answered so far is stored as a turn even when the model fails, or the caller stops
-        or goes away, which ends this at a `yield`.
+        The text so far is stored as a turn even if the model fails or the caller stops iterating.
         """
         try:
             stream = Stream(read_question(options), options.keep)
@@ -74,50 +73,56 @@ class Chat:
             except CodeQAError as error:
                 stream.end(error)
             finally:
-                # Yielded below: a generator that is being closed must not yield here.
+                # They are yielded below: a generator that is being closed must not yield here.
                 if stream.loaded:
                     last_steps = list(self._end(stream))
         yield from last_steps
         yield self._last_event(stream)
 
     def _saving(self, stream: Stream, answering: Iterator[Event]) -> Iterator[Event]:
-        """Yield the events, and save the turn behind them every SAVED_EVERY seconds."""
-        saving, due, text_only, silent = None, time.monotonic() + SAVED_EVERY, False, True
+        """Yield the events, and save the turn in the background every SAVED_EVERY seconds."""
+        saving, due = None, time.monotonic() + SAVED_EVERY
+        only_text_changed, has_text = False, False
         for event in answering:
-            if silent and isinstance(event, events.Token):
-                silent = False
+            if isinstance(event, events.Token) and not has_text:
+                has_text = True
                 measure("first_text_seconds", time.time() - stream.begun)
             yield event
-            text_only &= isinstance(event, TEXT_EVENTS)
-            late = stream.saved_as and time.monotonic() > due
-            if late and not (saving and not saving.done()):
-                keep = self.conversations.keep_text if text_only else self.conversations.keep
-                saving, due, text_only = keep(stream), time.monotonic() + SAVED_EVERY, True
+            only_text_changed &= isinstance(event, TEXT_EVENTS)
+            is_due = stream.saved_as and time.monotonic() > due
+            if is_due and (saving is None or saving.done()):
+                conversations = self.conversations
+                save = conversations.keep_text if only_text_changed else conversations.keep
+                saving, due = save(stream), time.monotonic() + SAVED_EVERY
+                only_text_changed = True
 
     def give_title(self, options: AskOptions, turn_id: str) -> None:
-        """Have the model that gave the first answer of a conversation write its title, in place of
-        the question: not at `fast`, nor over a user's own. Nothing is said of a failure."""
+        """Have the model of a conversation's first answer write a title for it.
+
+        Do nothing at effort `fast`, if the user gave it a title, or if the model fails.
+        """
         with suppress(CodeQAError):
             turn = self.conversations.turn(turn_id, options.user)
-            was = self.conversations.get(options.conversation, options.user).title
-            first = not turn.parent and was == title_of(turn.typed)
+            old_title = self.conversations.get(options.conversation, options.user).title
+            if turn.parent or old_title != title_of(turn.typed):
+                return
             model = self.gatherer.answer_model(options.with_model)
-            asked = model and (model.name, model.host) == (turn.model, turn.host)
-            fast = (options.effort or self.gatherer.settings.effort) == "fast"
-            if not (model and asked and first) or fast:
+            if model is None or (model.name, model.host) != (turn.model, turn.host):
+                return
+            if (options.effort or self.gatherer.settings.effort) == "fast":
                 return
             parts = (turn.question[:QUESTION_CHARACTERS], turn.answer[:ANSWER_CHARACTERS])
             exchange = mask_secrets("\n\n".join(parts))
-            system = render_prompt("title", self.writers.config_dir)
+            system = render_prompt("title", self.responders.config_dir)
             sent = [{"role": "system", "content": system}, {"role": "user", "content": exchange}]
             limits = (MOST_TOKENS, TITLE_SECONDS, options.cancelled)
             *_, stage = generate_bounded("title", model, lambda: sent, *limits)
             title = stage.text.replace("`", "").strip(" \"'“”*#.")
             if title and stage.outcome == DONE and len(title.split()) <= TITLE_WORDS:
-                self.conversations.rename(options.conversation, title, options.user, was)
+                self.conversations.rename(options.conversation, title, options.user, old_title)
 
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
-        """Run the stages of a turn in their order; `stream` holds the result of each."""
+        """Run the stages of a turn in their order, and note the result of each in `stream`."""
         question, steps = stream.question, stream.steps
         with steps.time("embed"):
             vector = self.conversations.vectors(question.text)
@@ -134,16 +139,16 @@ class Chat:
         gathered = yield from self.gatherer.gather(
             routed, steps, other_responder=self.generator is not None
         )
-        writer = self.writers.choose(routed, gathered, self.generator)
-        stream.gather(gathered, writer.name)
+        responder = self.responders.choose(routed, gathered, self.generator)
+        stream.gather(gathered, responder.name)
         with steps.time("generate"):
-            yield from write(writer, gathered, stream, self.gatherer.toolbox)
+            yield from respond(responder, gathered, stream, self.gatherer.toolbox)
         yield from steps.ended()
 
     def _load(self, stream: Stream) -> ConversationSoFar:
         so_far = self.conversations.load(stream.question)
         stream.parent, stream.loaded = so_far.parent, True
-        if stream.keep:  # before anybody hears of it: a process that dies then loses no question
+        if stream.keep:  # before the first event: a process that dies then loses no question
             try:
                 self.conversations.keep(stream).result(FLUSH_SECONDS)
             except TimeoutError:
@@ -155,20 +160,20 @@ class Chat:
         return so_far
 
     def _end(self, stream: Stream) -> Iterator[Event]:
-        """Check what was written, and keep it."""
+        """Check the answer and save the turn; yield its last steps."""
         stream.end_thought()
         with stream.steps.time("after_generation"):
             stream.checked = check(stream, self.gatherer.hooks, self.gatherer.toolbox)
         with stream.steps.time("persist"):
             stream.conclude()
-            if stream.question.options.keep:  # where it is no longer to be kept, it is taken back
+            if stream.question.options.keep:  # also removes a stored turn that must not be kept
                 saving = self.conversations.keep(stream)
-                try:  # who hears of its end can rely on it
+                try:  # the last event promises that the turn is stored
                     problem = saving.result(0 if stream.error else FLUSH_SECONDS)
                 except TimeoutError:
-                    problem = "It may be kept in a moment."
+                    problem = "It may be saved in a moment."
                 if problem:
-                    stream.warnings.append(f"This answer could not be kept. {problem}")
+                    stream.warnings.append(f"This answer could not be saved. {problem}")
         yield from stream.steps.ended()
 
     def _last_event(self, stream: Stream) -> Event:
@@ -182,13 +187,15 @@ class Chat:
 
 @contextmanager
 def _measured(stream: Stream) -> Iterator[None]:
-    """Count the question, and measure when its answer begins and ends."""
+    """Count the question, and measure how long its answer takes."""
     measure("questions")
     measure("answers_open")
     try:
         yield
     finally:
         failed = stream.error or isinstance(sys.exception(), Exception)
-        end = "error" if failed else "done" if stream.finished else "stopped"
+        end = "done" if stream.finished else "stopped"
+        if failed:
+            end = "error"
         measure("answer_seconds", time.time() - stream.begun, end=end)
         measure("answers_open", -1)

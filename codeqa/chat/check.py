@@ -1,7 +1,6 @@
-"""What holds of an answer, and what may be asked next: the last stage of a turn before it is kept.
+"""The fifth stage of a turn: check the citations of the answer, and suggest further questions.
 
-Questions to ask next are made from names that really stand in the code that was sent, so that a
-search by name answers them.
+The suggestions are made of names in the code that was sent, so that a search by name answers them.
 """
 
 from __future__ import annotations
@@ -24,24 +23,26 @@ from codeqa.types import TEXT_KINDS, Chunk
 SUGGESTIONS = 3
 
 _TELLING_NAME = re.compile(r"[^\W\d_]\w{3,59}")
-"""One that few other things have, and that still makes a question that reads well."""
+"""A name that is rare enough to be searched for, and short enough to read well in a question."""
 _AS_CODE = re.compile(r"`([^`\n]{1,200})`")
 _USES = re.compile(r"\b(?:us(?:e[sd]?|ages?|ing)|call|reference|invoke)", re.IGNORECASE)
 _TESTS = re.compile(r"\btest", re.IGNORECASE)
 
 
 def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
-    """Read what `stream` has come to: it may have ended early."""
-    gathered, written = stream.gathered, "".join(stream.pieces)
+    """Return the checks of the answer in `stream`, which may have ended early."""
+    gathered, answer = stream.gathered, "".join(stream.pieces)
     if gathered is None:
         return Checked()
-    revised, problems = written, tuple[str, ...]()
+    revised, problems = "", tuple[str, ...]()
     if stream.finished and not gathered.reply:
-        revised, problems = hooks.run("after_generation", written, asked=gathered)
-    answer, revised = revised or written, revised if revised != written else ""
+        text, problems = hooks.run("after_generation", answer, asked=gathered)
+        if text != answer:
+            revised = text
+    answer = revised or answer
     try:
         citations = verify_all(answer, stream.cited_code(toolbox))
-    except CodeQAError:  # the index is gone by now
+    except CodeQAError:  # the index was removed meanwhile
         return Checked(revised, problems=problems)
     suggestions: tuple[str, ...] = ()
     if stream.finished and gathered.intent in NEED_CODE:
@@ -50,56 +51,73 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
 
 
 def still_holds(past: Turn, state: State, toolbox: Toolbox, *, unrated: bool) -> bool:
-    """Whether the answer `past` may be sent along elsewhere: it was finished, all its citations are
-    right, the code that was sent of the cited files is as it was, and it has a thumb up, or with
-    `unrated` none."""
+    """Return whether the answer `past` may be sent along in another conversation.
+
+    It must be complete, with right citations, to files whose sent code is unchanged, and have a
+    thumb up; with `unrated`, no thumb is enough.
+    """
     thumbs = state.feedback.of_conversation(past.conversation, past.user, past.repository)
-    if thumbs.get(past.id, (0, ""))[0] < (0 if unrated else 1):
+    value, _ = thumbs.get(past.id, (0, ""))
+    if value < (0 if unrated else 1):
         return False
-    kept = read_turn_record(past)
-    if not (kept.finished and kept.citations and all(one.verified for one in kept.citations)):
+    record = read_turn_record(past)
+    if not (record.finished and record.citations):
         return False
-    paths = {one.path for one in kept.citations}
+    if not all(citation.verified for citation in record.citations):
+        return False
+    paths = {citation.path for citation in record.citations}
     try:
-        code = CitedCode(toolbox.files, toolbox.tables(), kept.chunks)
+        code = CitedCode(toolbox.files, toolbox.tables(), record.chunks)
     except CodeQAError:
         return False
-    return all(code.lines(path) is not None for path in paths) and not any(
+    if any(code.lines(path) is None for path in paths):
+        return False
+    return not any(
         code.has_changed(chunk.path, chunk.start_line, chunk.end_line)
-        for chunk in kept.chunks
+        for chunk in record.chunks
         if chunk.path in paths
     )
 
 
 def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:
-    """Up to SUGGESTIONS questions that follow from `chunks`, the context of `answer` to `question`.
+    """Return up to SUGGESTIONS further questions about `chunks`, the context of `answer`.
 
-    What the answer names as code comes first, then what it cites, then the rest of the context.
-    What `question` asks is not asked again, and no question is of the kind of the one before it.
+    Names that the answer writes as code come first, then those it cites, then all others. The
+    suggestions vary in kind, and none repeats `question`.
     """
-    asked = {word.lower() for word in re.findall(r"\w+", question)}
-    mentioned = {word for code in _AS_CODE.findall(answer) for word in re.findall(r"\w+", code)}
-    cited = [(one.path, one.start, one.end) for one in find_citations(answer)]
-
-    def place(chunk: Chunk) -> int:
-        lines = (chunk.path, chunk.start_line, chunk.end_line)
-        found = (number for number, one in enumerate(cited) if overlap(lines, one))
-        return next(found, len(cited))
-
-    names = dict.fromkeys(
-        chunk.name
-        for chunk in sorted(chunks, key=place)
-        if chunk.role == "source" and chunk.kind not in TEXT_KINDS
-        if _TELLING_NAME.fullmatch(chunk.name) and not chunk.why.startswith("uses ")
-    )
-    main, *rest = sorted(names, key=lambda name: name not in mentioned) or [""]
-    others = [name for name in rest if name.lower() not in asked]
-    found: list[str] = []
-    if main and not (_USES.search(question) and main.lower() in asked):
-        found.append(f"Where is `{main}` used?")
-    found += [f"What does `{name}` do?" for name in others[:1]]
-    if main and not _TESTS.search(question):
-        found.append(f"Are there tests for `{main}`?")
+    names = _names_to_ask_about(chunks, answer)
+    if not names:
+        return ()
+    main, *rest = names
+    question_words = {word.lower() for word in re.findall(r"\w+", question)}
+    others = [name for name in rest if name.lower() not in question_words]
+    suggestions: list[str] = []
+    if not (_USES.search(question) and main.lower() in question_words):
+        suggestions.append(f"Where is `{main}` used?")
+    suggestions += [f"What does `{name}` do?" for name in others[:1]]
+    if not _TESTS.search(question):
+        suggestions.append(f"Are there tests for `{main}`?")
     for name in others:
-        found += [f"Where is `{name}` used?", f"What does `{name}` do?"]
-    return tuple(dict.fromkeys(found))[:SUGGESTIONS]
+        suggestions += [f"Where is `{name}` used?", f"What does `{name}` do?"]
+    return tuple(dict.fromkeys(suggestions))[:SUGGESTIONS]
+
+
+def _names_to_ask_about(chunks: Sequence[Chunk], answer: str) -> list[str]:
+    """Return names of definitions in `chunks`: mentioned ones first, then in order of citation."""
+    citations = [(one.path, one.start, one.end) for one in find_citations(answer)]
+
+    def rank(chunk: Chunk) -> int:
+        span = (chunk.path, chunk.start_line, chunk.end_line)
+        for number, citation in enumerate(citations):
+            if overlap(span, citation):
+                return number
+        return len(citations)
+
+    names: dict[str, None] = {}
+    for chunk in sorted(chunks, key=rank):
+        is_definition = chunk.role == "source" and chunk.kind not in TEXT_KINDS
+        is_use = chunk.why.startswith("uses ")
+        if is_definition and not is_use and _TELLING_NAME.fullmatch(chunk.name):
+            names[chunk.name] = None
+    mentioned = set(re.findall(r"\w+", " ".join(_AS_CODE.findall(answer))))
+    return sorted(names, key=lambda name: name not in mentioned)

@@ -1,4 +1,4 @@
-"""What was asked and answered before: conversations, their turns, and what those carry along."""
+"""Stored conversations and their turns, and what a new question takes from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codeqa.chat.events import as_json
 from codeqa.chat.record import TurnRecord, read_values
 from codeqa.chat.stored import as_turn, read_turn_record
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import ConversationSoFar, Question
+from codeqa.chat.values import AskOptions, ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import NotFoundError, StorageError, places_of
@@ -28,28 +28,30 @@ from codeqa.state.records import LOCAL_USER, Conversation, ConversationMatch, Tu
 from codeqa.types import EXTRACTIVE, Chunk, Exchange
 
 HISTORY_MESSAGES = 20
-"""Latest messages, questions and answers alike, that are loaded."""
+"""Latest messages that are loaded: questions and answers."""
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
-"""Latest turns that are read for the history: those without an answer do not count."""
+"""Latest turns that are read for the history; some have no answer and do not count."""
 
 FLUSH_SECONDS = 25.0
-"""Longest wait for what is being kept, to read it or to say so: the state itself waits up to twenty
-for a lock."""
+"""Longest wait until turns are saved; the database itself waits up to 20 seconds for a lock."""
 
 CONTEXT_SECONDS = 24 * 3600.0
-"""Lifetime of a cached context: a working day and the night after it."""
+"""Lifetime of a cached context block: a working day and the night after it."""
 QUOTED = "(Answered without a language model, by quoting the code.)"
-"""Stands in the history for a quoted answer: that is text of files, which has no place among
-what the model itself is supposed to have said."""
+"""Replaces a quoted answer in the history: it is text of files, which a model must not take for its
+own words."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class Conversations:
-    """The conversations of each user about one repository, whose id is `repository`; or about all,
-    of which `asked` are those that the user may see now and `hidden` those that they may not, each
-    by the end of its id. What was asked of a hidden one is out of reach as long as it is."""
+    """The conversations of all users about one repository, or about all repositories.
+
+    `repository` is its id. For conversations about all repositories, `asked` are the ends of the
+    ids that the user may see now, and `hidden` those that they may not: turns about those stay
+    hidden too.
+    """
 
     state: State
     cache: Cache
@@ -60,227 +62,236 @@ class Conversations:
 
     def __post_init__(self) -> None:
         self._saving = ThreadPoolExecutor(1, thread_name_prefix="saving")
-        """Saves behind the answers, in their order; a process that ends waits for it."""
+        """Saves turns in the background, in order; a process waits for it before it ends."""
 
     def flush(self) -> None:
-        """Wait until everything that was answered is kept, or FLUSH_SECONDS are over."""
+        """Wait until all turns are saved, but no longer than FLUSH_SECONDS."""
         wait([self._saving.submit(int)], FLUSH_SECONDS)
 
     @property
-    def _kept(self) -> State:
-        """The state, once all that was answered is there."""
+    def _saved_state(self) -> State:
+        """The database, after all turns have been saved."""
         self.flush()
         return self.state
 
-    # What is kept.
+    # Reading.
 
     def all(self, user: str = LOCAL_USER) -> list[Conversation]:
-        """Conversations of `user`, the latest first."""
-        found = self._kept.conversations.latest(self.repository, user)
-        return [one for one in found if self._reaches(one.id, user)]
+        """Return the conversations of `user`, the latest first."""
+        conversations = self._saved_state.conversations.latest(self.repository, user)
+        return [one for one in conversations if self._may_show(one.id, user)]
 
     def find(self, text: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
-        """Conversations of `user` whose title, questions or answers hold `text`, and where."""
-        found = self._kept.conversations.find(text, self.repository, user)
-        return [one for one in found if self._reaches(one.conversation.id, user)]
+        """Return the conversations of `user` whose title or texts contain `text`, and where."""
+        matches = self._saved_state.conversations.find(text, self.repository, user)
+        return [match for match in matches if self._may_show(match.conversation.id, user)]
 
     def get(self, conversation: str, user: str = LOCAL_USER) -> Conversation:
-        """One conversation of `user`. Raises NotFoundError."""
-        found = self._kept.conversations.get(conversation, user, self.repository)
-        if found and self._reaches(conversation, user):
-            return found
-        raise NotFoundError("There is no such conversation.", "It may have been deleted.")
+        """Return one conversation of `user`. Raises NotFoundError."""
+        stored = self._saved_state.conversations.get(conversation, user, self.repository)
+        if stored and self._may_show(conversation, user):
+            return stored
+        raise NotFoundError("This conversation does not exist.", "It may have been deleted.")
 
     def turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
-        """Turns of a conversation, oldest first; none when there is no such conversation.
+        """Return the turns of a conversation on its active branch, oldest first.
 
-        Of a question that was asked again only the branch that is in use.
+        There are none if the conversation does not exist.
         """
         self.flush()
         return self._read(conversation, user)
 
     def other_turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
-        """Turns of a conversation that are not on the branch in use, oldest first."""
-        found = self._kept.turns.inactive(conversation, user, self.repository)
-        return [read_turn_record(turn) for turn in filter(self.shows, found)]
+        """Return the turns of a conversation on its other branches, oldest first."""
+        turns = self._saved_state.turns.inactive(conversation, user, self.repository)
+        return [read_turn_record(turn) for turn in filter(self.shows, turns)]
 
     def branches(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[str, ...]]:
-        """Id of each turn of the branch in use → itself and what was asked instead of it, the
-        oldest first."""
-        return self._kept.turns.branches(conversation, user, self.repository)
+        """Return the ids of all versions of each turn on the active branch, the oldest first."""
+        return self._saved_state.turns.branches(conversation, user, self.repository)
 
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> TurnRecord:
-        """One turn of `user`. Raises NotFoundError."""
-        found = self._kept.turns.get(turn_id, user)
-        here = found is not None and found.repository in ("", self.repository)
-        if found is None or not here or not self.shows(found):
-            raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
-        return read_turn_record(found)
+        """Return one turn of `user`. Raises NotFoundError."""
+        turn = self._saved_state.turns.get(turn_id, user)
+        if turn and turn.repository in ("", self.repository) and self.shows(turn):
+            return read_turn_record(turn)
+        raise NotFoundError("This answer does not exist.", "It may have been deleted: ask again.")
 
     def thumbs(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[int, str]]:
-        """Id of each turn of a conversation that has a thumb → its value and reason."""
-        return self._kept.feedback.of_conversation(conversation, user, self.repository)
+        """Return the value and reason of each thumb in a conversation, by the id of its turn."""
+        return self._saved_state.feedback.of_conversation(conversation, user, self.repository)
 
-    # What is done to it.
+    # Changing.
 
     def choose_branch(self, conversation: str, turn_id: str, user: str = LOCAL_USER) -> None:
-        """Go on from `turn_id` and what followed it; a follow-up has the context it had there.
+        """Make the branch of `turn_id` the active one. Raises NotFoundError."""
+        self._saved_state.turns.choose_branch(conversation, turn_id, user, self.repository)
+
+    def rename(self, conversation: str, title: str, user: str = LOCAL_USER, was: str = "") -> None:
+        """Give a conversation another title; with `was`, only if that is its title.
 
         Raises NotFoundError.
         """
-        self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
-
-    def rename(self, conversation: str, title: str, user: str = LOCAL_USER, was: str = "") -> None:
-        """Give it another title, with `was` only in place of that. Raises NotFoundError."""
-        self._kept.conversations.rename(conversation, title, user, self.repository, was)
+        self._saved_state.conversations.rename(conversation, title, user, self.repository, was)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
-        """Delete a conversation with its turns and its cached context; what is being answered in
-        it is not kept.
+        """Delete a conversation with its turns and its cached context. Raises NotFoundError.
 
-        Raises NotFoundError.
+        A running answer in it will not be stored.
         """
         self.get(conversation, user)
         self.state.conversations.delete(conversation, user, self.repository)
         self.cache.delete(context_key(user, conversation))
 
     def rate(self, turn_id: str, value: int, reason: str = "", user: str = LOCAL_USER) -> str:
-        """Give a turn a thumb: 1, -1, or 0 to take it back. Returns the reason as it is kept.
+        """Give a turn a thumb (1, -1, or 0 to remove it), and return the reason as it is stored.
 
-        Raises NotFoundError when `user` has no such turn here.
+        Raises NotFoundError.
         """
         turn = self.turn(turn_id, user)
-        kept = mask_secrets(reason.strip()) if value else ""
-        sent = [(c.path, c.start_line, c.end_line) for c in turn.chunks]
-        self.state.feedback.save(turn.id, user, value, kept, sent=sent)
-        return kept
+        masked_reason = mask_secrets(reason.strip()) if value else ""
+        spans = [(chunk.path, chunk.start_line, chunk.end_line) for chunk in turn.chunks]
+        self.state.feedback.save(turn.id, user, value, masked_reason, sent=spans)
+        return masked_reason
 
-    # What a follow-up goes on from.
+    # Continuing.
 
     def has_context(self, conversation: str, user: str = LOCAL_USER) -> bool:
-        """Whether a follow-up without `@codebase` has code to go on from."""
+        """Return whether a follow-up without `@codebase` has code to go on from."""
         self.flush()
         turns = self._read(conversation, user, LOOKED_BACK)
         return bool(self._context(turns, conversation, user).chunks)
 
     def load(self, question: Question) -> ConversationSoFar:
-        """The conversation so far as `question` continues it, and what its user told of themselves.
+        """Return the conversation so far, as `question` continues it, and the user's profile.
 
-        Raises StorageError, and NotFoundError for a turn to follow that is not there.
+        Raises StorageError, and NotFoundError if the turn to continue from does not exist.
         """
         options = question.options
         profile = self.state.profile.facts(options.user)
-        if (history := options.history) is not None:
-            # Of what the client does not tell, only the profile. What the answers cite was shown by
-            # what is kept elsewhere.
-            files = partial(files_in, "\n".join(one.answer for one in history))
-            cites, length = any(find_citations(one.answer) for one in history), 2 * len(history)
-            return ConversationSoFar(history, profile, length, shown=files, cites_code=cites)
-        self.flush()  # a follow-up may come before the answer to it is kept
-        found = self.state.turns.get(options.replaces, options.user)
-        place = found and (found.repository, found.conversation)
-        here = place == (self.repository, options.conversation)
-        replaced = read_turn_record(found) if found and here and self.shows(found) else None
-        leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
+        history = options.history
+        if history is not None:  # the client keeps the conversation
+            answers = [exchange.answer for exchange in history]
+            return ConversationSoFar(
+                history,
+                profile,
+                messages=2 * len(history),
+                shown=partial(files_in, "\n".join(answers)),  # the client has seen what they cite
+                cites_code=any(map(find_citations, answers)),
+            )
+        self.flush()  # a follow-up may come before the answer to it is saved
+        replaced = self._replaced_turn(options)
+        leaf, earlier = replaced.parent if replaced else options.after, list[TurnRecord]()
 
         def shown() -> Iterator[str]:
-            for turn in self._read(options.conversation, options.user, leaf=leaf) if before else ():
-                yield from files_shown(turn)
+            if earlier:
+                for turn in self._read(options.conversation, options.user, leaf=leaf):
+                    yield from files_shown(turn)
 
         if leaf or not replaced:  # the latest turns of the branch that is continued
-            before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
-        if leaf and not before:
+            earlier = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
+        if leaf and not earlier:
             raise NotFoundError(
                 "The answer that this question follows is gone.", "It may have been deleted."
             )
         return ConversationSoFar(
-            history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
+            history=exchanges_of(earlier)[-HISTORY_MESSAGES // 2 :],
             profile=profile,
-            messages=2 * len(before),
-            context=self._context(before, options.conversation, options.user),
+            messages=2 * len(earlier),
+            context=self._context(earlier, options.conversation, options.user),
             context_lost=bool(not options.conversation and self.cache.problem),
             shown=shown,
-            names=next(filter(None, (one.found_names for one in reversed(before))), ()),
-            path=tuple(record.id for record in before),
+            names=next(filter(None, (turn.found_names for turn in reversed(earlier))), ()),
+            path=tuple(turn.id for turn in earlier),
             # The conversation may go on elsewhere while this is answered.
-            parent=options.after or (before[-1].id if before else ""),
+            parent=options.after or (earlier[-1].id if earlier else ""),
             replaced=replaced,
         )
 
-    # Turns in the making.
+    def _replaced_turn(self, options: AskOptions) -> TurnRecord | None:
+        """Return the turn of this conversation that the new one is another version of."""
+        turn = self.state.turns.get(options.replaces, options.user)
+        if turn is None or not self.shows(turn):
+            return None
+        is_here = (turn.repository, turn.conversation) == (self.repository, options.conversation)
+        return read_turn_record(turn) if is_here else None
 
-    def keep(self, turn: Stream) -> Future[str]:
-        """Keep the turn as it is now, behind the answer, or take it back where it is no longer to
-        be kept; gives what stood in the way as sentences, '' for nothing.
+    # Saving.
 
-        The code that it was answered from becomes the conversation's context. Nothing is kept
-        when its conversation was deleted meanwhile.
+    def keep(self, stream: Stream) -> Future[str]:
+        """Save the turn as it is now in the background, or delete it if it must not be stored.
+
+        The future gives a sentence on what went wrong, or ''. The code of a complete turn becomes
+        the context of its conversation. Nothing is saved if the conversation has been deleted.
         """
-        options, ended, kept = turn.question.options, turn.concluded, turn.keep
+        options, is_complete, keep = stream.question.options, stream.concluded, stream.keep
         user, conversation = options.user, options.conversation
-        record = replace(turn.record(), asked=self.asked)
+        record = replace(stream.record(), asked=self.asked)
         row = as_turn(record, user, self.repository, conversation)
-        extras = TurnExtras(begun=turn.begun)
-        if ended:
-            routed = turn.routed
-            vector = write_vector(routed.vector) if routed and routed.vector is not None else None
-            facts = dict(routed.facts) if routed else {}
-            extras = TurnExtras(self.vectors.name, vector, facts, turn.begun)
+        extras = TurnExtras(begun=stream.begun)
+        routed = stream.routed
+        if is_complete and routed:
+            vector = None if routed.vector is None else write_vector(routed.vector)
+            extras = TurnExtras(self.vectors.name, vector, dict(routed.facts), stream.begun)
 
         def save(last: bool = False) -> str:
             try:
-                if turn.concluded and not ended:
-                    return ""  # what is kept next says more
-                if not kept:
+                if stream.concluded and not is_complete:
+                    return ""  # the next save has more
+                if not keep:
                     self.state.turns.take_back(row, options.replaces)
                     return ""
-                saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
-                turn.stored |= saved
+                saved = self.state.turns.save(row, options.replaces, extras, again=stream.stored)
+                stream.stored |= saved
             except StorageError as error:
-                if isinstance(error, GoneError) and not last:  # in the middle, so begin once more
+                if isinstance(error, GoneError) and not last:  # the database was lost: try again
                     return save(last=True)
-                log.warning("an answer could not be kept: %s", error)
+                log.warning("an answer could not be saved: %s", error)
                 return str(error)
-            except Exception as error:  # a future that nobody asks keeps it to itself
-                log.error("an answer could not be kept: %s", places_of(error))
-                return "The log says why."
+            except Exception as error:  # otherwise it would be lost in a future that nobody reads
+                log.error("an answer could not be saved: %s", places_of(error))
+                return "The reason is in the server's log."
             if not saved:
                 self.cache.delete(context_key(user, conversation))
-            elif ended and (record.chunks or record.searches):
+            elif is_complete and (record.chunks or record.searches):
                 self._cache_context(user, conversation, record)
             return ""
 
         return self._saving.submit(save)
 
     def keep_text(self, turn: Stream) -> Future[str]:
-        """Keep what was answered so far of a turn that is kept but for that: the code that it is
-        answered from is many times as long."""
+        """Save only the text of a turn whose other parts are saved: its code is much longer."""
         answer, user = turn.answer, turn.question.options.user
 
         def save() -> str:
             if not turn.concluded:
-                with suppress(StorageError):  # its end says so
+                with suppress(StorageError):  # the last save reports it
                     self.state.turns.go_on(turn.id, answer, user)
             return ""
 
         return self._saving.submit(save)
 
     def _context(self, turns: Sequence[TurnRecord], conversation: str, user: str) -> ContextBlock:
-        """Return the code that a follow-up of `turns` goes on from: that of the latest turn that
-        was answered from any, or searched for it in vain, as the cache has it; where the cache has
-        another turn's or none, as the turn itself keeps it. A client that names no conversation has
-        no turns, but what is cached."""
-        latest = next((t for t in reversed(turns) if t.chunks or (t.searches and t.finished)), None)
+        """Return the code that a follow-up of `turns` goes on from.
+
+        That is the code of the latest turn that used code or searched for it, from the cache or
+        else from the turn. A client without a conversation has no turns, only the cached code.
+        """
+        latest = None
+        for turn in reversed(turns):
+            if turn.chunks or (turn.searches and turn.finished):
+                latest = turn
+                break
         if conversation and latest is None:
             return NO_CONTEXT
-        turn, block = self.cached_context(user, conversation)
-        if latest is None or turn == latest.id:
+        turn_id, block = self.cached_context(user, conversation)
+        if latest is None or turn_id == latest.id:
             return block
         self._cache_context(user, conversation, latest)
         return latest.block
 
     def _cache_context(self, user: str, conversation: str, record: TurnRecord) -> None:
-        """Make the code of `record` the context of the conversation, in place of what it had."""
+        """Store the code of `record` in the cache as the context of the conversation."""
         value = {
             "repository": self.repository,
             "asked": self.asked,
@@ -293,17 +304,19 @@ class Conversations:
             log.warning("a context could not be cached: %s", error)
 
     def cached_context(self, user: str, conversation: str = "") -> tuple[str, ContextBlock]:
-        """Return the id of the turn whose code is cached, and that code: both empty when it was
-        lost, or is another repository's."""
+        """Return the id of the turn whose code is cached, and that code.
+
+        Both are empty if the cache has lost it, or has that of another repository.
+        """
         try:
             value = self.cache.get(context_key(user, conversation))
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):
                 block = ContextBlock(tuple(read_values(Chunk, stored.get("chunks", ()))))
-                if block.text or not block.chunks:  # it cannot be written where lines do not add up
+                if block.text or not block.chunks:  # chunks with wrong line numbers have no text
                     return str(stored.get("turn", "")), block
-        # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
+        # Anything may be stored there, even deep JSON. Without it a follow-up only lacks its code.
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)
         return "", NO_CONTEXT
@@ -313,15 +326,15 @@ class Conversations:
     ) -> list[TurnRecord]:
         if not conversation:
             return []
-        found = self.state.turns.active(conversation, user, self.repository, last, until=leaf)
-        return [read_turn_record(turn) for turn in filter(self.shows, found)]
+        turns = self.state.turns.active(conversation, user, self.repository, last, until=leaf)
+        return [read_turn_record(turn) for turn in filter(self.shows, turns)]
 
     def shows(self, turn: Turn) -> bool:
-        """Whether a turn of this user was asked of nothing that is hidden from them now."""
+        """Return whether a turn was about no repository that is hidden from its user now."""
         return self.hidden.isdisjoint(turn.details.get("asked", ()))
 
-    def _reaches(self, conversation: str, user: str) -> bool:
-        """Whether all turns of it are shown."""
+    def _may_show(self, conversation: str, user: str) -> bool:
+        """Return whether all turns of a conversation may be shown."""
         if not self.hidden:
             return True
         group, turns = (conversation, user, self.repository), self.state.turns
@@ -329,16 +342,13 @@ class Conversations:
 
 
 def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
-    """The answered questions of `turns`, as a model may see them.
+    """Return the answered questions of `turns`, as a model may see them.
 
-    The app's own account of what is stored stays out: it is for its reader alone.
+    The app's report on stored data is left out: it is for the user alone.
     """
-    return tuple(
-        Exchange(
-            read_mode(one.question)[1],
-            QUOTED if one.generator == EXTRACTIVE else one.answer,
-            one.id,
-        )
-        for one in turns
-        if one.answer and one.reply != "privacy"
-    )
+    exchanges = []
+    for turn in turns:
+        if turn.answer and turn.reply != "privacy":
+            answer = QUOTED if turn.generator == EXTRACTIVE else turn.answer
+            exchanges.append(Exchange(read_mode(turn.question)[1], answer, turn.id))
+    return tuple(exchanges)

@@ -1,6 +1,6 @@
-"""The events of an answer, in the order of its stream, each a value of its own.
+"""The events of an answer, in the order in which they come.
 
-`Done`, the last one, holds the finished turn and is defined in `record`. Importing this is cheap:
+`Done`, the last one, holds the complete turn and is defined in `record`. Importing this is cheap:
 the terminal reads events that a running server sends.
 """
 
@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 from codeqa.types import Hit
 
 RESULT_CHARACTERS, REASONING_CHARACTERS = 2_000, 20_000
-"""Characters of a tool's result, and of a model's reasoning, that are told and stored."""
+"""Most characters of a tool's result, and of a model's reasoning, that are shown and stored."""
 
 
 def as_json(value: Any) -> Any:
-    """Return `value` with its dataclasses as objects and its tuples as lists.
+    """Return `value` with dataclasses as dicts and tuples as lists.
 
     `dataclasses.asdict` copies each value deeply, which takes ten times as long.
     """
     if is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple | list):
-        return [as_json(one) for one in value]
+        return [as_json(item) for item in value]
     return value
 
 
@@ -33,21 +33,21 @@ class Event:
     """One step of an answer."""
 
     kind: ClassVar[str] = ""
-    """Its name on the wire and for programs."""
+    """Name of the event in streams."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """Its fields as JSON."""
+        """The fields as JSON."""
         return dict(as_json(self))
 
 
 Events = Generator[Event, None, None]
-"""As they come; closing it ends what makes them."""
+"""The events as they come; closing the generator ends the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Event):
-    """One of the twelve steps of a turn has ended."""
+    """The end of one of the twelve steps of a turn."""
 
     kind: ClassVar[str] = "step"
     name: str = ""
@@ -56,7 +56,7 @@ class Step(Event):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Event):
-    """The question is stored, if it is to be; `turn` is its id, '' where it is not stored."""
+    """The question has been stored; `turn` is its id, '' if it is not to be stored."""
 
     kind: ClassVar[str] = "asked"
     turn: str = ""
@@ -64,7 +64,7 @@ class Asked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Classified(Event):
-    """What the message is taken for, and what is done about it."""
+    """How the message is understood, and what is done about it."""
 
     kind: ClassVar[str] = "classified"
     intent: str = ""
@@ -73,19 +73,19 @@ class Classified(Event):
     """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
     reason: str = ""
     rules: tuple[str, ...] = ()
-    """Of the policy, that decided."""
+    """Names of the policy's rules that decided."""
     searched_automatically: bool = False
     searches: bool = False
     goes_on: bool = False
-    """From the code of an earlier question."""
+    """Whether it goes on from the code of an earlier question."""
     left_out: str = ""
-    """Why the code of earlier questions was left out; '' where it was not."""
+    """Why the code of earlier questions was left out; '' if it was not."""
     suggest_codebase: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(Event):
-    """Something else is searched for than was typed; by `model`, or `carried` from before."""
+    """The query is not the question: a `model` wrote it, or it is `carried` on from before."""
 
     kind: ClassVar[str] = "rewritten"
     question: str
@@ -94,7 +94,7 @@ class Rewritten(Event):
 
 @dataclass(frozen=True, slots=True)
 class Drafting(Event):
-    """A hypothetical answer is being written, to search by."""
+    """A model begins to write a draft, by which the code is searched."""
 
     kind: ClassVar[str] = "drafting"
     name: str = ""
@@ -104,8 +104,10 @@ class Drafting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Drafted(Event):
-    """It has ended, as in `StageTime`, after `took` milliseconds; one that is skipped has no
-    `Drafting` before it."""
+    """The end of a draft after `took` milliseconds, with an outcome as in `StageTime`.
+
+    A draft that is skipped has no `Drafting` before it.
+    """
 
     kind: ClassVar[str] = "drafted"
     name: str
@@ -116,7 +118,7 @@ class Drafted(Event):
 
 @dataclass(frozen=True, slots=True)
 class HitPlace:
-    """Where a hit lies, and what it is called."""
+    """Path, lines, kind and name of a hit."""
 
     path: str
     start_line: int
@@ -126,6 +128,7 @@ class HitPlace:
 
     @classmethod
     def of(cls, hit: Hit) -> HitPlace:
+        """Return the place of a hit."""
         unit = hit.unit
         name = unit.qualified_name or unit.name
         return HitPlace(unit.path, unit.start_line, unit.end_line, unit.kind, name)
@@ -133,7 +136,7 @@ class HitPlace:
 
 @dataclass(frozen=True, slots=True)
 class Hits(Event):
-    """The hits of the question alone, before a model helps; and once more those with its help."""
+    """The hits for the question alone, or later those with the help of a model."""
 
     kind: ClassVar[str] = "hits"
     hits: tuple[HitPlace, ...]
@@ -141,7 +144,7 @@ class Hits(Event):
 
 @dataclass(frozen=True, slots=True)
 class Retrieved(Event):
-    """How much was retrieved: chunks by a search, and earlier questions."""
+    """The number of chunks from the search, and of similar earlier questions."""
 
     kind: ClassVar[str] = "retrieved"
     num_docs: int = 0
@@ -150,7 +153,7 @@ class Retrieved(Event):
 
 @dataclass(frozen=True, slots=True)
 class Generating(Event):
-    """The answer is being written by `generator`."""
+    """The responder named `generator` begins to write the answer."""
 
     kind: ClassVar[str] = "generating"
     generator: str = ""
@@ -158,8 +161,10 @@ class Generating(Event):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Event):
-    """A request to the model failed and is made again in `seconds`, `text` says why; sent once a
-    second, 0 at last. `begins` is true the first time."""
+    """A failed request to the model will be repeated in `seconds`; `text` says why it failed.
+
+    It is sent once a second, the last time with 0. `begins` is true the first time.
+    """
 
     kind: ClassVar[str] = "waiting"
     text: str = ""
@@ -169,7 +174,7 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Thought(Event):
-    """A piece of the model's own reasoning."""
+    """A piece of the model's reasoning."""
 
     kind: ClassVar[str] = "thought"
     text: str = ""
@@ -177,24 +182,24 @@ class Thought(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolStep(Event):
-    """A tool call of the model before it answers, as its reader sees it; or its reasoning."""
+    """A tool call of the model before it answers, or a piece of its reasoning."""
 
     kind: ClassVar[str] = "looked_up"
     tool: str = ""
-    """'' for reasoning, which is `text`."""
+    """Name of the tool; '' for reasoning, which is in `text`."""
     arguments: str = ""
-    """As the model wrote them, JSON if it wrote that."""
+    """Arguments as the model wrote them, usually JSON."""
     summary: str = ""
-    """What was done and its result, in a line."""
+    """One line on the call and its result."""
     text: str = ""
-    """What the model was given."""
+    """The result that the model got."""
     said: str = ""
-    """What the model said before it."""
+    """Text that the model wrote before the call."""
     milliseconds: float = 0.0
     failed: bool = False
 
     def shortened(self) -> ToolStep:
-        """Return it as it is told and stored, a long result by its beginning."""
+        """Return the step as it is shown and stored: a long result is cut."""
         room = RESULT_CHARACTERS if self.tool else REASONING_CHARACTERS
         text = self.text if len(self.text) <= room else f"{self.text[:room]}\n…"
         return replace(self, text=text, milliseconds=round(self.milliseconds, 1))
@@ -208,18 +213,18 @@ class Citation:
     start: int
     end: int
     verified: bool = False
-    """The file has these lines, and something of it was sent or shown in the conversation."""
+    """The file has these lines, and lines of it were sent or shown in the conversation."""
     exists: bool = False
-    """The file has these lines now, whether or not they were shown."""
+    """The file has these lines now, whether they were shown or not."""
     problem: str = ""
-    """Why it is not verified, as the end of a sentence."""
+    """Why it is not verified, in words."""
     changed: bool = False
-    """These lines are not what was sent any more; looked at again when the answer is shown."""
+    """These lines have changed since they were sent; checked again when the answer is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cited(Event):
-    """Citations, checked, before the text that completes them."""
+    """Checked citations; the text that completes them comes after this."""
 
     kind: ClassVar[str] = "cited"
     citations: Sequence[Citation]
@@ -235,7 +240,7 @@ class Token(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an answer failed, and what to do about it."""
+    """Why an answer failed, and what the user can do."""
 
     message: str = ""
     hint: str = ""
@@ -244,7 +249,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """The answer failed; `turn` is the id under which the part is stored that had come."""
+    """The answer failed; `turn` is the id of the turn that stores the text so far."""
 
     kind: ClassVar[str] = "error"
     failure: Failure
@@ -252,7 +257,7 @@ class Failed(Event):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Its fields as JSON, those of the failure among them."""
+        """The fields as JSON, with those of the failure."""
         return {**as_json(self.failure), "turn": self.turn}
 
 
@@ -265,9 +270,9 @@ class Stopped(Event):
 
 
 def read_event(values: Mapping[str, Any]) -> Event:
-    """Return the event that a server tells a page of by `values`; a plain one for those that a
-    terminal does not show."""
+    """Return the event that a server sent as `values`; a plain one if terminals do not show it."""
     for kind in (Drafting, Generating, Waiting, Thought, ToolStep):
         if values["stage"] == kind.kind:
-            return kind(**{f.name: values[f.name] for f in fields(kind) if f.name in values})
+            names = [field.name for field in fields(kind) if field.name in values]
+            return kind(**{name: values[name] for name in names})
     return Event()

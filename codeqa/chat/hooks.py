@@ -1,9 +1,8 @@
-"""Hooks: three moments of a turn at which a plugin may change what is done, and where plugins lie.
+"""Hooks: three moments of a turn at which a plugin may change it; and loading of plugins.
 
-docs/hooks.md is the manual. pluggy keeps the hooks and their order; they are called one after the
-other here, because each is given what the one before it made. Nothing that lies in an indexed
-repository is executed, nor anything in the git work tree around it: whoever wrote that may be
-anybody.
+docs/hooks.md is the manual. pluggy keeps the hooks and their order, but they are called here one
+after the other, because each gets the result of the one before. No file in an indexed repository
+is ever executed, nor in the git work tree around it: anybody may have written it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
 
 PROJECT = "codeqa"
-"""Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""
+"""Name of these hooks in pluggy; a hook function has the attribute `codeqa_impl`."""
 
 Value = TypeVar("Value")
 
@@ -42,26 +41,28 @@ log = logging.getLogger(__name__)
 
 
 class HookError(Exception):
-    """Why a hook or a plugin cannot be used, in words."""
+    """The reason why a hook or plugin cannot be used."""
 
 
 class HookSpecs:
-    """What each hook is given, in the order of a turn; it declares those of the arguments that it
-    wants. The first one goes from hook to hook."""
+    """The hooks in the order of a turn, with their arguments.
+
+    A plugin's hook declares only the arguments that it needs. The first one goes from hook to hook.
+    """
 
     @hookspec
     def policy_override(
         self, decision: PolicyDecision, features: Features, intent: Intent, question: str
     ) -> PolicyDecision | None:
-        """After the rules of the policy and before anything is looked up."""
+        """Change the decision of the policy, before anything is looked up."""
 
     @hookspec
     def before_generation(self, asked: Gathered) -> Gathered | None:
-        """Before the answer is written: `asked` is all that it may draw on."""
+        """Change what the answer is made from, before it is written."""
 
     @hookspec
     def after_generation(self, text: str, asked: Gathered) -> str | None:
-        """After the answer was written: the text as it is kept."""
+        """Change the text of a complete answer, before it is stored."""
 
 
 ARGUMENTS = {
@@ -69,14 +70,14 @@ ARGUMENTS = {
     for name, function in vars(HookSpecs).items()
     if not name.startswith("_")
 }
-"""Hook → the names of what it is given."""
+"""Hook → names of its arguments."""
 
 
 class Hooks:
-    """The hooks of one engine; nothing is shared with another.
+    """The hooks of one engine.
 
-    Its decorators (`@Hooks.before_generation`, with or without `tryfirst` and `trylast`) mark a
-    function for whoever loads its module.
+    The decorators (`@Hooks.before_generation`, with or without `tryfirst` and `trylast`) mark a
+    function as a hook.
     """
 
     policy_override = staticmethod(partial(hookimpl, specname="policy_override"))
@@ -87,11 +88,13 @@ class Hooks:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(HookSpecs)
         self.skipped: tuple[str, ...] = ()
-        """Plugins that were found and left out, a sentence each."""
+        """Sentences on plugins that could not be loaded."""
 
     def add(self, plugin: object, name: str) -> None:
-        """Register the marked functions of `plugin`, a module for example, to be called before
-        those that are there. Raises HookError when there is none, or one that cannot be a hook."""
+        """Register the marked functions of `plugin`, such as a module, before the existing hooks.
+
+        Raises HookError if there is none, or if one cannot be a hook.
+        """
         try:
             self._manager.register(plugin, name)
             self._manager.check_pending()
@@ -103,49 +106,49 @@ class Hooks:
             raise HookError(str(error).splitlines()[-1]) from None
 
     def names(self, hook: str) -> tuple[str, ...]:
-        """`file:function` of everything that implements `hook`, in the order of calling."""
+        """Return `file:function` of everything that implements `hook`, in the order of calling."""
         return tuple(label for label, _ in self._in_order(hook))
 
-    def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, tuple[str, ...]]:
-        """What became of `value`, which goes from one hook to the next, and a sentence for each
-        that was left out. `given` is what the hook may ask for beside it.
+    def run(self, hook: str, value: Value, **others: Any) -> tuple[Value, tuple[str, ...]]:
+        """Pass `value` from one hook to the next; return the last value and sentences on problems.
 
-        Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
+        `others` are the further arguments. A hook that changes a decision of the policy is named
+        among its rules, as `hook <name>`. One that fails is skipped.
         """
         problems: list[str] = []
-        for label, one in self._in_order(hook):
-            everything = {ARGUMENTS[hook][0]: value, **given}
+        for label, implementation in self._in_order(hook):
+            arguments = {ARGUMENTS[hook][0]: value, **others}
+            function = implementation.function
             try:
-                made = one.function(*(everything[name] for name in one.argnames))
-                if made is not None and made != value:
-                    value = changed_value(made, value, label)
+                result = function(*(arguments[name] for name in implementation.argnames))
+                if result is not None and result != value:
+                    value = changed_value(result, value, label)
             except (Exception, SystemExit) as error:
-                problem = explain_error(error, inspect.getfile(one.function))
-                log.warning("the hook %s (%s) was left out: %s", label, hook, problem)
-                problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
+                problem = explain_error(error, inspect.getfile(function))
+                log.warning("the hook %s (%s) was skipped: %s", label, hook, problem)
+                problems.append(f"The hook {label} ({hook}) was skipped: {problem}.")
         return value, tuple(problems)
 
     def _in_order(self, hook: str) -> list[tuple[str, pluggy.HookImpl]]:
-        """Labels and functions, of which two may share a label; pluggy calls the last one first."""
-        found = getattr(self._manager.hook, hook).get_hookimpls()[::-1]
-        return [(f"{one.plugin_name}:{one.function.__name__}", one) for one in found]
+        """Return labels and hooks in the order of calling; two may have the same label."""
+        latest_first = getattr(self._manager.hook, hook).get_hookimpls()[::-1]
+        return [(f"{impl.plugin_name}:{impl.function.__name__}", impl) for impl in latest_first]
 
 
-def changed_value(made: Any, given: Any, label: str) -> Any:
-    """What the hook `label` `made`, to take the place of `given`. Raises HookError."""
-    kind = type(given)
-    if not isinstance(made, kind):
-        raise HookError(f"it returned {type(made).__name__} instead of {kind.__name__} or None")
-    if isinstance(made, PolicyDecision):
-        return replace(made, rules=(*made.rules, f"hook {label}"))
-    return well_formed(made) if isinstance(made, str) else made
+def changed_value(result: Any, value: Any, label: str) -> Any:
+    """Return the `result` of the hook `label`, which replaces `value`. Raises HookError."""
+    kind = type(value)
+    if not isinstance(result, kind):
+        raise HookError(f"it returned {type(result).__name__} instead of {kind.__name__} or None")
+    if isinstance(result, PolicyDecision):
+        return replace(result, rules=(*result.rules, f"hook {label}"))
+    return well_formed(result) if isinstance(result, str) else result
 
 
 def explain_error(error: BaseException, file: str) -> str:
-    """What went wrong, and the last line of the plugin's `file` on the way there: `KeyError at
-    name.py:12`.
+    """Return the kind of an error and the plugin's line that led to it: `KeyError at name.py:12`.
 
-    Nothing of the text of an error that is not ours: that may quote anything.
+    The text of an error that is not ours is left out, as it may quote anything.
     """
     if isinstance(error, HookError):
         return str(error)
@@ -160,10 +163,10 @@ def explain_error(error: BaseException, file: str) -> str:
 
 
 def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
-    """The hooks of the files in the folder that `CODEQA_PLUGINS` names.
+    """Return the hooks of the plugins in the folder that `CODEQA_PLUGINS` names.
 
     `repository` is about to be opened and counts as indexed. Raises SettingsError for a folder
-    that cannot be used; a file that cannot is left out and told by `Hooks.skipped`.
+    that cannot be used; files that cannot be used are listed in `Hooks.skipped`.
     """
     hooks = Hooks()
     if not settings.plugins:
@@ -171,54 +174,59 @@ def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
     skipped: list[str] = []
     trees = _indexed_trees(settings, repository)
     files = _usable_folder(settings.plugins, trees).glob("*.py")
-    for file in sorted(files, reverse=True):  # what pluggy is given last it calls first
+    for file in sorted(files, reverse=True):  # pluggy calls the plugin added last first
         if not file.is_file():
             continue
         try:
             if _around(file, trees):
-                raise HookError("its link leads into an indexed repository")
+                raise HookError("it is a link into an indexed repository")
             hooks.add(_execute(file), file.name)
         except (Exception, SystemExit) as error:
-            why = explain_error(error, str(file))
-            log.warning("the plugin %s was left out: %s", file.name, why)
-            skipped.append(f"The plugin {file.name} was left out: {why}.")
+            problem = explain_error(error, str(file))
+            log.warning("the plugin %s was skipped: %s", file.name, problem)
+            skipped.append(f"The plugin {file.name} was skipped: {problem}.")
     hooks.skipped = tuple(skipped)
     return hooks
 
 
 def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
-    """Every indexed repository with the work tree around it, as real paths."""
+    """Return the real path of each indexed repository, or of the work tree around it."""
     roots = [location.root.resolve() for location in list_locations(settings)]
-    roots += [with_home(repository).resolve()] if repository else []
-    return [
-        next((one for one in (root, *root.parents) if (one / ".git").exists()), root)
-        for root in roots
-    ]
+    if repository:
+        roots.append(with_home(repository).resolve())
+    return [_work_tree(root) for root in roots]
 
 
-def _usable_folder(given: str, trees: Sequence[Path]) -> Path:
-    folder = with_home(Path(given)).resolve()
+def _work_tree(root: Path) -> Path:
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            return folder
+    return root
+
+
+def _usable_folder(path: str, trees: Sequence[Path]) -> Path:
+    folder = with_home(Path(path)).resolve()
     if not folder.is_dir():
         raise SettingsError(
-            f"CODEQA_PLUGINS names {given}, which is not a folder.",
+            f"CODEQA_PLUGINS names {path}, which is not a folder.",
             "Create the folder, or correct or unset the setting.",
         )
     if tree := _around(folder, trees):
         raise SettingsError(
-            f"The plugin folder {folder} lies in the repository {tree}, which is indexed.",
-            "Move it elsewhere: nothing of an indexed repository is ever executed.",
+            f"The plugin folder {folder} is inside the indexed repository {tree}.",
+            "Move it elsewhere: CodeQA never executes files of an indexed repository.",
         )
     return folder
 
 
-def _around(place: Path, trees: Sequence[Path]) -> Path | None:
-    """The tree that `place` lies in, links followed."""
-    real = place.resolve()
+def _around(path: Path, trees: Sequence[Path]) -> Path | None:
+    """Return the tree around the real path of `path`, if there is one."""
+    real = path.resolve()
     return next((tree for tree in trees if real.is_relative_to(tree)), None)
 
 
 def _execute(path: Path) -> ModuleType:
-    """A file, executed as a module of its own; it writes no byte code beside it."""
+    """Execute a file as a module and return that; no byte code is written next to it."""
     module = ModuleType(f"codeqa_plugin_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses look up annotations

@@ -1,9 +1,9 @@
-"""The one writer of answers with a language model: it reads on until it can answer.
+"""The responder with a language model, which may look further before it answers.
 
-It is given what a search found, and answers from that or looks further first. Several looks at once
-are a round, made beside each other. A look is a call of one of the agents' tools, or, where the
-model's server takes none, a line that every model can write (`looks.py`). What looks show may be
-cited as chunks may; one that fails costs a line, never the answer.
+It gets the results of a search, and answers or makes looks first. The looks of one message are a
+round and run at the same time. A look is a call of one of the agents' tools, or, if the model's
+server supports none, a line of text that every model can write (`looks.py`). Results of looks may
+be cited like chunks. A look that fails costs a line, never the answer.
 """
 
 from __future__ import annotations
@@ -33,134 +33,136 @@ from codeqa.text.markdown import code_block, code_span
 from codeqa.types import Chunk, Effort, encloses
 
 ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 3, "deep": 10}
-"""Rounds of looks before the answer, at most."""
+"""Most rounds of looks before the answer."""
 READING_SECONDS = 180.0
-"""Time after which the next request has to answer."""
+"""Seconds of looking after which the model has to answer."""
 RESULTS_CHARACTERS = 60_000
-"""Of what looks have shown; beyond it the oldest are shortened, never the question."""
+"""Most characters of the results of looks; beyond that the oldest are shortened."""
 MOST_LOOKS = 10
-"""Looks of one round that are made; the others are not even sent back."""
+"""Most looks of one round; the model does not even see its others again."""
 TOO_MANY = f"Too many at once: only the first {MOST_LOOKS} of at least {{}} were made."
 THREADS = 4
 MISUSES = 2
-"""Rounds with nothing but wrong or repeated looks, after which the model has to answer."""
+"""Rounds with only wrong or repeated looks after which the model has to answer."""
 ANSWER_NOW = "Answer the question now, from what you have seen; no more looks."
-WITHOUT = "The model could not look further ({}); this is answered from what was found before."
+WITHOUT = "The model could not look further ({}), so the answer uses only the code found before."
 SUMMARY = 120
-ASKED_AGAIN = "What was found does not show this. What is missing: {}.\n"
+ASKED_AGAIN = "The code found so far does not answer this. The model wanted to look at: {}.\n"
 KEPT_CHARACTERS = 400
-"""What stays of a result that is shortened."""
+"""Characters that stay of a shortened result."""
 SHORTENED = "[… shortened; look again for all of it]"
 CALLS = "[CALLS]\nWhat the first of these call and are called by, each [path:line]:\n"
 EDGES = 6
-"""Definitions of which that is told."""
+"""Definitions whose calls are listed."""
 ALSO_FOUND = "[ALSO FOUND]\nNot shown above, the best first:\n"
 ALSO_LISTED = 24
-"""Places listed that did not fit: about 600 tokens."""
+"""Hits listed that did not fit: about 600 tokens."""
 
 LEAST_ROOM = 4_000
-"""Characters of results below which looking is not worth its calls."""
+"""Characters of room for results below which looking is not worth its calls."""
 
 _REFUSING: set[tuple[str, str]] = set()
-"""Models, by name and host, whose servers refused tools and took lines: they are offered these."""
+"""Models, by name and host, whose servers refused tools: they write looks as lines of text."""
 
 
 @dataclass
 class _Reading:
-    """What one answer has come to so far."""
+    """The state of one answer."""
 
     messages: list[dict[str, Any]]
     chunks: list[Chunk]
     dropped: Sequence[Chunk]
-    """What of the search did not fit."""
+    """Chunks of the search that did not fit."""
     rounds: int
-    """How many there may be."""
+    """Most rounds of looks."""
     room: int
-    """Characters of results that are sent."""
+    """Most characters of results that are sent."""
     by_lines: bool
-    """Whether looks are written as lines."""
+    """Whether the model writes looks as lines of text."""
     done: int = 0
-    """Rounds that were made."""
+    """Number of rounds so far."""
     misused: int = 0
     failures: int = 0
     may_restart: bool = False
-    """A failed request may be begun anew, in another way."""
+    """Whether a failed request may be repeated in another form."""
     answered: bool = False
     made: set[tuple[str, str]] = field(default_factory=set)
     results: list[dict[str, Any]] = field(default_factory=list)
-    """Those of the messages that hold results."""
+    """The messages with results of looks."""
 
     def block(self) -> ContextBlock:
-        left = (o for o in self.dropped if not any(encloses(one, o) for one in self.chunks))
-        return ContextBlock(tuple(self.chunks), tuple(left))
+        """Return the context block with the code that looks have shown."""
+        return ContextBlock(tuple(self.chunks), tuple(_not_in(self.dropped, self.chunks)))
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Answers with `model`, which may look further for `rounds` rounds."""
+    """A responder with `model`, which may look further for `rounds` rounds."""
 
     model: Model
     toolbox: Toolbox
-    """What it looks with, and what its citations are checked against."""
+    """The tools for looks, and the index against which citations are checked."""
     config_dir: Path | None = None
     rounds: int = 0
     room: int = RESULTS_CHARACTERS
-    """Characters of results, where the model's window has so many."""
+    """Most characters of results, if the model's window is large enough."""
     tools: Sequence[str] = LOOK_TOOLS
 
     @property
     def name(self) -> str:
+        """The model's name."""
         return self.model.name
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Look further, round by round, and answer: with less code where the model's window cannot
-        hold all, and once again with half of it where the model says that it was too long.
+    def generate(self, gathered: Gathered) -> Generator[Piece, None, None]:
+        """Look further, round by round, and answer.
 
-        A model that fails before anything is answered is asked once more: with looks as lines where
-        it may be tools that it refuses, else from what was found so far. Raises ModelError, also
-        after some text.
+        Code that does not fit into the model's window is left out. If the model fails before the
+        answer begins, it is asked once more: with half of the code if the request was too long,
+        with looks as lines if it may have refused tools, or without further looks. Raises
+        ModelError, maybe after some text.
         """
-        warning, rounds, model = "", self.rounds, (self.model.name, self.model.host)
-        by_lines, halved = model in _REFUSING, False
-        if asked.block.chunks:
-            alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
-            if (left := characters_left(alone, asked.window)) < 0:
-                asked, warning = shrink(asked, len(asked.block.text) + left), TOO_LONG
+        attempt = self._first_attempt(gathered)
         while True:
-            messages = build_messages(asked, self.config_dir)
-            reading = self._begin(messages, asked.block, asked.window, rounds, by_lines)
+            gathered = attempt.gathered
+            messages = build_messages(gathered, self.config_dir)
+            reading = self._begin(
+                messages, gathered.block, gathered.window, attempt.rounds, attempt.by_lines
+            )
             reading.may_restart = True
             if reading.room >= LEAST_ROOM:
-                messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
-                reading.room = min(self.room, characters_left(messages, asked.window))
+                messages[-1]["content"] += self._edges(gathered) + _also_found(gathered)
+                reading.room = min(self.room, characters_left(messages, gathered.window))
             try:
-                yield from self._read(reading, asked.cancelled, warning)
+                yield from self._read(reading, gathered.cancelled, attempt.warning)
             except ModelError as error:
-                if reading.answered or asked.cancelled():
+                if reading.answered or gathered.cancelled():
                     raise
-                too_long = isinstance(error, ContextLengthError) and not reading.done
-                if too_long and not halved:
-                    if (smaller := shrink(asked)) == asked:
-                        raise
-                    asked, warning, rounds, halved = smaller, TOO_LONG, 0, True
-                elif isinstance(error, RateLimitError) or not reading.rounds:
-                    raise
-                elif not (by_lines or reading.done):
-                    by_lines = True
-                else:
-                    warning, rounds = WITHOUT.format(error.message.rstrip(".")), 0
-                    asked = replace(asked, block=reading.block())
+                attempt = _next_attempt(attempt, reading, error)
             else:
-                if by_lines and reading.rounds:
-                    _REFUSING.add(model)
+                if attempt.by_lines and reading.rounds:
+                    _REFUSING.add((self.model.name, self.model.host))
                 return
+
+    def _first_attempt(self, gathered: Gathered) -> _Attempt:
+        """Return the first attempt, with less code if the model's window cannot hold all."""
+        by_lines = (self.model.name, self.model.host) in _REFUSING
+        if gathered.block.chunks:
+            alone = build_messages(replace(gathered, history=(), similar=()), self.config_dir)
+            room = characters_left(alone, gathered.window)
+            if room < 0:
+                smaller = shrink(gathered, len(gathered.block.text) + room)
+                return _Attempt(smaller, self.rounds, by_lines, TOO_LONG)
+        return _Attempt(gathered, self.rounds, by_lines)
 
     def follow(
         self, opening: Sequence[Mapping[str, Any]], window: int, cancelled: Cancelled
     ) -> Generator[Piece, None, None]:
-        """Look further and answer as the messages `opening` ask, for a model that takes `window`
-        tokens. Raises ModelError, also after some text."""
-        messages, by_lines = [*map(dict, opening)], (self.model.name, self.model.host) in _REFUSING
+        """Look further and answer the messages `opening`, with a window of `window` tokens.
+
+        Raises ModelError, maybe after some text.
+        """
+        messages = [dict(message) for message in opening]
+        by_lines = (self.model.name, self.model.host) in _REFUSING
         reading = self._begin(messages, NO_CONTEXT, window, self.rounds, by_lines)
         yield from self._read(reading, cancelled, "")
 
@@ -172,7 +174,7 @@ class Reader:
         rounds: int,
         by_lines: bool,
     ) -> _Reading:
-        """Add the rules of looking to `messages`; no round where its results have no room."""
+        """Add the rules for looks to `messages`, unless their results have no room."""
         room = min(self.room, characters_left(messages, window))
         if room < LEAST_ROOM:
             rounds = 0
@@ -185,7 +187,7 @@ class Reader:
     def _read(
         self, reading: _Reading, cancelled: Cancelled, warning: str
     ) -> Generator[Piece, None, None]:
-        """Ask round by round until there is an answer."""
+        """Send requests, round by round, until the model answers."""
         until = time.monotonic() + READING_SECONDS
         tools = [
             {"type": "function", "function":
@@ -193,80 +195,83 @@ class Reader:
             for name, tool in TOOLS.items() if name in self.tools
         ]  # fmt: skip
         while True:
-            over = time.monotonic() > until or reading.misused >= MISUSES
-            last = over or reading.done == reading.rounds
-            if last and reading.done:
+            is_over = time.monotonic() > until or reading.misused >= MISUSES
+            is_last = is_over or reading.done == reading.rounds
+            if is_last and reading.done:
                 reading.messages.append({"role": "user", "content": ANSWER_NOW})
             _shorten(reading.results, reading.room)
-            lines = reading.by_lines and reading.rounds > 0
+            by_lines = reading.by_lines and reading.rounds > 0
             request = ask_model(
                 self.model, reading.messages, reading.block(), self.toolbox, cancelled,
-                tools=() if last or lines else tools, by_lines=lines, warning=warning,
+                tools=() if is_last or by_lines else tools, by_lines=by_lines, warning=warning,
             )  # fmt: skip
-            calls, text, said = yield from self._watched(request, reading)
+            calls, text, remark = yield from self._watched(request, reading)
             if not calls or cancelled():
                 return
-            if last:
+            if is_last:
                 yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
                 return
-            yield from self._look(calls, text, "" if lines else " ".join(said.split()), reading)
+            remark = "" if by_lines else " ".join(remark.split())
+            yield from self._look(calls, text, remark, reading)
             if cancelled():
                 return
 
     def _watched(
         self, request: Generator[Piece, None, Reply], reading: _Reading
     ) -> Generator[Piece, None, Reply]:
-        """Pass on what a request yields, and note whether there is text of an answer. Raises
-        ModelError where it has failed so often that the next time has to be another request."""
+        """Yield the pieces of a request, and note whether the answer has begun.
+
+        Raises ModelError when the request has failed so often that it should change its form.
+        """
         with closing(request):
             while True:
                 try:
                     piece = next(request)
                 except StopIteration as end:
-                    asked: Reply = end.value
-                    return asked
+                    reply: Reply = end.value
+                    return reply
                 reading.answered |= isinstance(piece, str) and bool(piece)
                 yield piece
                 if isinstance(piece, Waiting) and piece.begins and reading.rounds:
                     reading.failures += 1
-                    # At once: by the end of the wait the next request may be under way.
+                    # Not after the wait: by then the next request may have begun.
                     limited = isinstance(piece.error, RateLimitError)
                     restarts = reading.may_restart and not (limited or reading.answered)
                     if reading.failures == RETRIES and restarts:
                         raise piece.error
 
     def _look(
-        self, calls: Sequence[ToolCall], text: str, said: str, reading: _Reading
+        self, calls: Sequence[ToolCall], text: str, remark: str, reading: _Reading
     ) -> Generator[Piece, None, None]:
-        """Make `calls`, those of one round at the same time, and note what they give; the model has
-        `said` something before them."""
-        few = calls[:MOST_LOOKS]
+        """Make the looks of a round at the same time, and add their results to the messages.
+
+        `text` is the whole message of the model, `remark` its words before the calls.
+        """
+        first_calls = calls[:MOST_LOOKS]
         with ThreadPoolExecutor(THREADS) as threads:
-            looks = list(threads.map(lambda call: self._call(call, reading), few))
+            looks = list(threads.map(lambda call: self._call(call, reading), first_calls))
         texts = [step.text for step, _ in looks]
         if len(calls) > MOST_LOOKS:
             texts[-1] += f"\n{TOO_MANY.format(len(calls))}"
-        for number, (call, (step, result)) in enumerate(zip(few, looks, strict=True)):
+        for number, (call, (step, result)) in enumerate(zip(first_calls, looks, strict=True)):
             reading.made.add((call.name, call.arguments))
             if result is not None:
                 reading.chunks += new_chunks(reading.chunks, result, call.name)
-            yield step if number else replace(step, said=said)
-        if reading.by_lines:
-            own = {"role": "assistant", "content": text}
-            results = [
-                {"role": "user", "content": f"[LOOK {call.id}]\n{code_block(told)}"}
-                for call, told in zip(few, texts, strict=True)
-            ]
-        else:
-            own = _model_message(text, few)
-            results = [
-                {"role": "tool", "tool_call_id": call.id, "content": told}
-                for call, told in zip(few, texts, strict=True)
-            ]
-        reading.messages += [own, *results]
+            yield step if number else replace(step, said=remark)
+        own_message: dict[str, Any] = {"role": "assistant", "content": text}
+        if not reading.by_lines:
+            own_message = _model_message(text, first_calls)
+        results: list[dict[str, Any]] = []
+        for call, result_text in zip(first_calls, texts, strict=True):
+            if reading.by_lines:
+                content = f"[LOOK {call.id}]\n{code_block(result_text)}"
+                results.append({"role": "user", "content": content})
+            else:
+                results.append({"role": "tool", "tool_call_id": call.id, "content": result_text})
+        reading.messages += [own_message, *results]
         reading.results += results
         reading.done += 1
-        reading.misused = 0 if any(not s.failed for s, _ in looks) else reading.misused + 1
+        reading.misused = reading.misused + 1 if all(step.failed for step, _ in looks) else 0
 
     def _call(self, call: ToolCall, reading: _Reading) -> tuple[ToolStep, ToolResult | None]:
         started = time.perf_counter()
@@ -275,77 +280,110 @@ class Reader:
             took = 1000 * (time.perf_counter() - started)
             return ToolStep(call.name, call.arguments, summary, text, "", took, failed)
 
-        given = json_object(call.arguments or "{}")
+        arguments = json_object(call.arguments or "{}")
         try:
             if (call.name, call.arguments) in reading.made:
                 raise UsageError("Called before with the same arguments.", "See its result above.")
             if call.name not in self.tools:
-                there = f"There are: {', '.join(self.tools)}."
-                raise UsageError(f"There is no tool {call.name!r}.", there)
-            if given is None:
+                advice = f"Use one of these: {', '.join(self.tools)}."
+                raise UsageError(f"There is no tool {call.name!r}.", advice)
+            if arguments is None:
                 raise UsageError("The arguments are not a JSON object.")
-            result = TOOLS[call.name].call(self.toolbox, given)
+            result = TOOLS[call.name].call(self.toolbox, arguments)
         except CodeQAError as error:
             return step(f"{call.name}: {error.message}", str(error), True), None
         return step(result.summary, result.text, False), result
 
-    def _edges(self, asked: Gathered) -> list[dict[str, str]]:
-        """What the best definitions of the block call and are called by, by name and line, as a
-        part of the message."""
-        ids = dict.fromkeys(chunk.unit_id for chunk in asked.block.chunks if chunk.unit_id)
-        with suppress(CodeQAError):  # the index may be gone by now
+    def _edges(self, gathered: Gathered) -> list[dict[str, str]]:
+        """Return the callers and callees of the best methods in the block, as a message part."""
+        ids = dict.fromkeys(chunk.unit_id for chunk in gathered.block.chunks if chunk.unit_id)
+        with suppress(CodeQAError):  # the index may have been removed meanwhile
             tables = self.toolbox.tables()
             units = {unit.id: unit for unit in tables.by_ids([*ids])}
-            best = [units[id_] for id_ in ids if id_ in units and units[id_].is_method][:EDGES]
-            edges = ((unit.qualified_name, edges_of(tables, unit)) for unit in best)
-            told = [f"{name}: {'. '.join(lines)}" for name, lines in edges if lines]
-            return [{"type": "text", "text": CALLS + code_block("\n".join(told))}] if told else []
+            methods = [units[id_] for id_ in ids if id_ in units and units[id_].is_method]
+            edges = [(unit.qualified_name, edges_of(tables, unit)) for unit in methods[:EDGES]]
+            lines = [f"{name}: {'. '.join(parts)}" for name, parts in edges if parts]
+            if lines:
+                return [{"type": "text", "text": CALLS + code_block("\n".join(lines))}]
         return []
 
 
-def _also_found(asked: Gathered) -> list[dict[str, str]]:
-    """What the search found besides, by place and name, as a part of the message."""
-    shown = asked.block.chunks
-    others = [one for one in asked.block.dropped if not any(encloses(one, c) for c in shown)]
-    listed = [f"{one.place} {one.name}".rstrip() for one in others[:ALSO_LISTED]]
-    text = ALSO_FOUND + code_block("\n".join(listed))
-    return [{"type": "text", "text": text}] if listed else []
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """How a model is asked; after a failure it may be asked in another way."""
+
+    gathered: Gathered
+    rounds: int
+    by_lines: bool
+    warning: str = ""
+    halved: bool = False
+    """Whether half of the code was left out."""
 
 
-def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
-    """The places with text of `result` that lie in no chunk that is known, as chunks."""
-    found: list[Chunk] = []
+def _next_attempt(attempt: _Attempt, reading: _Reading, error: ModelError) -> _Attempt:
+    """Return how to ask the model after `error`, or raise that."""
+    is_too_long = isinstance(error, ContextLengthError) and not reading.done
+    if is_too_long and not attempt.halved:
+        smaller = shrink(attempt.gathered)
+        if smaller == attempt.gathered:
+            raise error
+        return _Attempt(smaller, 0, attempt.by_lines, TOO_LONG, halved=True)
+    if isinstance(error, RateLimitError) or not reading.rounds:
+        raise error
+    if not attempt.by_lines and not reading.done:
+        return replace(attempt, by_lines=True)
+    warning = WITHOUT.format(error.message.rstrip("."))
+    gathered = replace(attempt.gathered, block=reading.block())
+    return replace(attempt, gathered=gathered, rounds=0, warning=warning)
+
+
+def _also_found(gathered: Gathered) -> list[dict[str, str]]:
+    """Return further hits of the search by span and name, as a message part."""
+    others = _not_in(gathered.block.dropped, gathered.block.chunks)
+    if not others:
+        return []
+    lines = [f"{chunk.place} {chunk.name}".rstrip() for chunk in others[:ALSO_LISTED]]
+    return [{"type": "text", "text": ALSO_FOUND + code_block("\n".join(lines))}]
+
+
+def _not_in(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks whose lines are not a part of one of the others."""
+    return [chunk for chunk in chunks if not any(encloses(other, chunk) for other in others)]
+
+
+def new_chunks(chunks: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
+    """Return the places of `result` with text that is in none of `chunks`, as chunks."""
+    added: list[Chunk] = []
     for place in result.places:
-        lines = (place.path, place.start_line, place.end_line)
+        span = (place.path, place.start_line, place.end_line)
         if not place.text or place.note.startswith("at "):
             continue
-        if any(one.holds(*lines) for one in (*known, *found)):
+        if any(chunk.holds(*span) for chunk in (*chunks, *added)):
             continue
         id_ = chunk_id(place.path, place.location, place.text)
-        chunk = Chunk(id_, *lines, place.language, place.text, why=f"found by {tool}")
-        found.append(replace(chunk, name=place.name, kind=place.kind))
-    return found
+        chunk = Chunk(id_, *span, place.language, place.text, why=f"found by {tool}")
+        added.append(replace(chunk, name=place.name, kind=place.kind))
+    return added
 
 
 def _shorten(results: Sequence[dict[str, Any]], room: int) -> None:
-    """Cut the oldest results until all of them have at most `room` characters; the latest stays
-    whole."""
-    size = sum(len(one["content"]) for one in results)
-    for one in results[:-1]:
+    """Cut the oldest results until all have at most `room` characters; the latest stays whole."""
+    size = sum(len(message["content"]) for message in results)
+    for message in results[:-1]:
         if size <= room:
             return
-        if len(one["content"]) > KEPT_CHARACTERS + len(SHORTENED):
-            size -= len(one["content"])
-            one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
-            size += len(one["content"])
+        text = message["content"]
+        if len(text) > KEPT_CHARACTERS + len(SHORTENED):
+            message["content"] = f"{text[:KEPT_CHARACTERS]}\n{SHORTENED}"
+            size += len(message["content"]) - len(text)
 
 
 def _model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
-    """The model's own message, as it is sent back to it."""
-    made = []
+    """Return the model's message with its tool calls, as it is sent back to it."""
+    tool_calls = []
     for call in calls:
-        # Servers read the arguments again, and refuse what is no JSON.
+        # Servers parse the arguments again, and refuse invalid JSON.
         arguments = call.arguments if json_object(call.arguments) else "{}"
         function = {"name": call.name, "arguments": arguments}
-        made.append({"id": call.id, "type": "function", "function": function})
-    return {"role": "assistant", "content": text, "tool_calls": made}
+        tool_calls.append({"id": call.id, "type": "function", "function": function})
+    return {"role": "assistant", "content": text, "tool_calls": tool_calls}

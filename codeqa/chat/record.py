@@ -1,6 +1,6 @@
-"""The record of a turn: what is stored, shown and continued; the last of a turn's values.
+"""The record of a turn, which is stored, shown and continued: the last value of a turn.
 
-Importing this is cheap, as with `events`; `stored` reads and writes its row.
+Importing this is cheap, like `events`; `stored` reads and writes its row in the database.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from codeqa.types import Chunk, StageTime, TokenUsage
 
 BROKE_OFF = Failure(
     "The answer broke off.",
-    "CodeQA ended while it was written. What had come is kept.",
+    "CodeQA was stopped while writing it. The text so far is saved.",
     "broke_off",
 )
-"""Stored as the error of a turn until that has ended: should the process die, it is true."""
+"""Stored as the error of an unfinished turn: it is true if the process dies."""
 
 Values = Mapping[str, Any]
-"""An object of JSON."""
+"""A JSON object."""
 
 Value = TypeVar("Value")
 
@@ -52,7 +52,7 @@ class RecordedHit(HitPlace):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of all requests for an answer; `cost` is in US dollars, 0 where it is unknown."""
+    """Tokens of all requests for an answer; `cost` is in US dollars, 0 if it is unknown."""
 
     prompt: int = 0
     completion: int = 0
@@ -72,7 +72,7 @@ class EarlierAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """A message as it was sent to a model; in a record None stands for the context block."""
+    """A message as it was sent to a model; in a record, None stands for the context block."""
 
     role: str
     parts: Sequence[str | None]
@@ -80,15 +80,15 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """A question, its answer and how that came about.
+    """A question with its answer, and how the answer was made.
 
-    All but the first five is stored as JSON, each field under its name: what an earlier version
-    did not store has its default.
+    All fields but the first five are stored as JSON under their names; a field that an earlier
+    version did not store has its default.
     """
 
     id: str = ""
     typed: str = ""
-    """The question with its tag, secret-looking strings masked."""
+    """The question with its tag; strings that look like secrets are masked."""
     answer: str = ""
     created: float = 0.0
     """Seconds since the epoch."""
@@ -102,33 +102,33 @@ class TurnRecord:
     """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
     reason: str = ""
     rules: Sequence[str] = ()
-    """Of the policy, that decided."""
+    """Names of the policy's rules that decided."""
     searched_automatically: bool = False
     searches: bool = False
     goes_on: bool = False
-    """From the code of an earlier question."""
+    """Whether it goes on from the code of an earlier question."""
     left_out: str = ""
-    """Why the code of earlier questions was left out; '' where it was not."""
+    """Why the code of earlier questions was left out; '' if it was not."""
     suggest_codebase: bool = False
     retrieval_info: Retrieved = field(default_factory=Retrieved)
     coverage: str = ""
     generator: str = ""
     """The model's name, `extractive` or `app`."""
     reply: str = ""
-    """Which of the app's own replies the answer is; '' when it is none."""
+    """Kind of the app's own reply; '' for other answers."""
     model: str = ""
     host: str = ""
     effort: str = ""
-    """`fast`, `normal` or `deep`, chosen or by the setting; '' where nothing was searched."""
+    """`fast`, `normal` or `deep`; '' if nothing was searched."""
     reranker: str = ""
     hyde: str = ""
-    """`off`, `one` or `two`; '' where nothing was searched."""
+    """`off`, `one` or `two` drafts; '' if nothing was searched."""
     stages: Sequence[StageTime] = ()
-    """Of the search."""
+    """Stages of the search."""
     hits: Sequence[RecordedHit] = ()
-    """Of the search, best first."""
+    """Hits of the search, best first."""
     notice: str = ""
-    """What the reader should know, as sentences."""
+    """Sentences on what the user should know."""
     cut: bool = False
     tokens: Tokens = Tokens()
     looked_up: Sequence[ToolStep] = ()
@@ -136,25 +136,25 @@ class TurnRecord:
     citations: Sequence[Citation] = ()
     earlier: Sequence[EarlierAnswer] = ()
     rewritten: str = ""
-    """What was searched for instead of a follow-up that says too little alone."""
+    """The query that was used instead of a follow-up which says too little alone."""
     suggestions: Sequence[str] = ()
     hook_problems: Sequence[str] = ()
-    """Hooks whose part was left out, and why, as sentences."""
+    """Sentences on hooks that failed and were skipped."""
     steps: Sequence[Step] = ()
     finished: bool = True
-    """Neither stopped nor failed."""
+    """Whether the answer was neither stopped nor failed."""
     error: Failure | None = None
-    """What ended it."""
+    """The error that ended it."""
     messages: Sequence[SentMessage] = ()
     asked: Sequence[str] = ()
-    """Ends of the ids of the repositories that it was asked of, where that was of all."""
+    """Ends of the ids of the repositories, for a question to all of them."""
     chunks: tuple[Chunk, ...] = ()
     dropped: tuple[Chunk, ...] = ()
-    """The context, and what had no room in it."""
+    """The chunks in the context block, and those that did not fit."""
 
     @property
     def question(self) -> str:
-        """Without its tag."""
+        """The question without its tag."""
         return strip_tag(self.typed)
 
     @property
@@ -167,7 +167,7 @@ class TurnRecord:
 
     @property
     def sent(self) -> list[SentMessage]:
-        """`messages` exactly as they were sent; none when no model was asked."""
+        """The messages exactly as they were sent; none if no model was asked."""
         block = self.block.text
         return [
             SentMessage(one.role, [block if part is None else part for part in one.parts])
@@ -176,47 +176,50 @@ class TurnRecord:
 
     @property
     def found_names(self) -> tuple[str, ...]:
-        """Definitions that the search found: those that its answer speaks of first, in its order;
-        where edges were walked, what they led to first."""
+        """Names of the definitions that the search found.
+
+        They are in the order in which the answer mentions them, or in the order of the hits if
+        some were found along edges.
+        """
         names = list(dict.fromkeys(hit.name for hit in self.hits if hit.name))
         if any("edges" in hit.channels for hit in self.hits):
             return tuple(names)
         return tuple(sorted(names, key=lambda name: place_of_name(name, self.answer)))
 
-    def hits_shown(self) -> list[dict[str, Any]]:
-        """Return the hits as JSON, each with whether it is among the chunks that were sent."""
+    def hits_as_json(self) -> list[dict[str, Any]]:
+        """Return the hits as JSON; `sent` says whether a hit is among the sent chunks."""
         sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
-        chosen = [chunk for chunk in self.chunks if not chunk.unit_id]
-        shown = []
+        without_unit = [chunk for chunk in self.chunks if not chunk.unit_id]
+        rows = []
         for hit in self.hits:
             values = as_json(hit)
             del values["unit_id"]
-            end = (hit.path, hit.end_line, hit.end_line)
-            whole = (hit.unit_id, hit.start_line) in sent
-            values["sent"] = whole or any(chunk.holds(*end) for chunk in chosen)
-            shown.append(values)
-        return shown
+            last_line = (hit.path, hit.end_line, hit.end_line)
+            is_sent = (hit.unit_id, hit.start_line) in sent
+            values["sent"] = is_sent or any(chunk.holds(*last_line) for chunk in without_unit)
+            rows.append(values)
+        return rows
 
     def hit_of(self, chunk: Chunk) -> RecordedHit | None:
-        """Return the hit that `chunk` shows, whole or cut; None for a place of use."""
+        """Return the hit that `chunk` shows, whole or in part; None if it shows none."""
         place = (chunk.unit_id, chunk.start_line)
         return next((hit for hit in self.hits if (hit.unit_id, hit.start_line) == place), None)
 
     def public(self) -> dict[str, Any]:
-        """Return what programs and the page may know of it, as JSON: neither code nor what a model
-        was sent, and of the search's stages no hypothetical answers, which are long."""
+        """Return the public fields as JSON, for programs and the page.
+
+        They contain no code and no messages to a model, and no drafts, which are long.
+        """
         private = ("hits", "messages", "asked", "chunks", "dropped")
-        values = {
-            one.name: as_json(getattr(self, one.name))
-            for one in fields(self)
-            if one.name not in private
-        }
-        names = ("name", "milliseconds", "outcome")
-        values["stages"] = [{name: stage[name] for name in names} for stage in values["stages"]]
+        names = [one.name for one in fields(self) if one.name not in private]
+        values = {name: as_json(getattr(self, name)) for name in names}
+        for stage in values["stages"]:
+            for name in stage.keys() - {"name", "milliseconds", "outcome"}:
+                del stage[name]
         return values
 
     def page(self) -> dict[str, Any]:
-        """Return what the page gets of a stored turn; the answer is rendered there."""
+        """Return the fields that the page gets of a stored turn."""
         values = self.public() | {"question": self.question, "tagged": self.tagged}
         for name in ("typed", "reply", "cut"):
             del values[name]
@@ -225,20 +228,20 @@ class TurnRecord:
 
 @dataclass(frozen=True, slots=True)
 class Done(Event):
-    """The answer is complete."""
+    """The end of a complete answer."""
 
     kind: ClassVar[str] = "done"
     record: TurnRecord
     turn: str = ""
-    """Id under which it is stored; '' where it is not."""
+    """Id of the stored turn; '' if it is not stored."""
     revised: str = ""
-    """The answer as a hook changed it; '' when none did."""
+    """The answer as a hook changed it; '' if none did."""
     profile: Values = field(default_factory=dict)
-    """What its writer said of themselves."""
+    """Facts about the user in this message."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """All of it that is public, as JSON."""
+        """All public fields as JSON."""
         values = self.record.public()
         for name in (*COLUMNS, "finished", "error"):
             del values[name]
@@ -254,23 +257,23 @@ class Done(Event):
         return ["codebase"] if self.record.tagged else []
 
     def summary(self) -> dict[str, Any]:
-        """Return what programs get at the end of a stream, as JSON."""
+        """Return the values that programs get at the end of a stream, as JSON."""
         names = ("intent", "confidence", "retrieval_info")
         values = {name: as_json(getattr(self.record, name)) for name in names}
         return values | {"query_tags": self.query_tags}
 
     def whole(self) -> dict[str, Any]:
-        """Return what programs get with an answer in one piece, as JSON."""
+        """Return the values that programs get with an answer in one piece, as JSON."""
         names = ("intent", "confidence", "retrieval_info", "citations", "notice")
         values = {name: as_json(getattr(self.record, name)) for name in names}
         return {"turn": self.turn} | values
 
 
 COLUMNS = ("id", "typed", "answer", "created", "parent")
-"""Fields with a column of their own in the table of turns."""
+"""Fields that have their own column in the table of turns."""
 
 
-# Reading what `as_json` wrote.
+# Read values that `as_json` wrote.
 
 _EACH: Mapping[str, type[Any]] = {
     "stages": StageTime,
@@ -292,38 +295,43 @@ _ONE: Mapping[str, type[Any]] = {
 
 
 def read_value(kind: type[Value], stored: Values) -> Value:
-    """Return the `kind` that `as_json` wrote as `stored`; what an earlier version did not write has
-    its default. Raises TypeError where that has none."""
+    """Return the `kind` that `as_json` wrote as `stored`.
+
+    Fields that an earlier version did not write have their default. Raises TypeError for a field
+    without one.
+    """
     values: dict[str, Any] = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        value = stored.get(one.name)
+    for name in [one.name for one in fields(kind)]:  # type: ignore[arg-type]
+        value = stored.get(name)
         if value is None or value == {}:
             continue
-        if one.name in _ONE:
-            value = read_value(_ONE[one.name], value)
-        elif one.name in _EACH:
-            value = tuple(read_values(_EACH[one.name], value))
-        values[one.name] = value
+        if name in _ONE:
+            value = read_value(_ONE[name], value)
+        elif name in _EACH:
+            value = tuple(read_values(_EACH[name], value))
+        values[name] = value
     return kind(**values)
 
 
 def read_values(kind: type[Value], stored: Iterable[Values]) -> Iterable[Value]:
-    """Yield the values of a list; those that an earlier version wrote otherwise are left out."""
-    for one in stored:
+    """Yield the values of a list, without those that an earlier version wrote in another form."""
+    for values in stored:
         with suppress(TypeError, AttributeError):
-            yield read_value(kind, one)
+            yield read_value(kind, values)
 
 
 def read_done(values: Values) -> Done:
-    """Return the event whose `data` a server tells."""
+    """Return the event whose `data` a server sent."""
     record = read_value(TurnRecord, values)
     return Done(record, values["turn"], values["revised"], values["profile"])
 
 
 def place_of_name(name: str, answer: str) -> int:
-    """Where `answer` first speaks of the definition `name`, as code, whole or by its last word;
-    behind its end where it does not. `Flask.run` does not speak of `Flask`."""
-    for written in (name, last_word(name)):
-        if found := re.search(rf"`{re.escape(written)}(?!\w|[.#]\w|::)", answer):
-            return found.start()
+    """Return the position where `answer` first mentions the definition `name` as code, or its end.
+
+    The last word of the name also counts, but `Flask.run` does not mention `Flask`.
+    """
+    for form in (name, last_word(name)):
+        if match := re.search(rf"`{re.escape(form)}(?!\w|[.#]\w|::)", answer):
+            return match.start()
     return len(answer)

@@ -1,4 +1,4 @@
-"""Vectors of questions: which earlier questions go with one."""
+"""Vectors of questions, by which similar earlier questions are found."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from codeqa.text.tokens import well_formed
 from codeqa.types import EXTRACTIVE, Exchange
 
 RECENCY_WINDOW = 6
-"""Latest messages that a model always sees."""
+"""Latest messages of a conversation, which a model always sees."""
 SEMANTIC_K = 3
-"""And older questions, with their answers, that it sees when they resemble this one."""
+"""Most older questions (with answers) that it also sees, if they resemble this one."""
 QA_K = 4
-"""Most past questions that are found for one."""
+"""Most similar questions of this conversation, and of others."""
 CANDIDATES = 32
-"""The most similar past questions whose answers are read: not all of them count."""
+"""Similar past questions whose answers are read: not all of them may be used."""
 SIMILAR = 0.5
-"""Cosine above which two questions are alike, by `python -m research.benchmarks.intents` on
-the `tune` half of the pairs in research/evals/intents: the lowest step of .05 that no pair of
-different topics exceeds."""
+"""Cosine above which two questions are alike: the lowest multiple of .05 that no pair of different
+topics exceeds in the `tune` half of research/evals/intents (`research.benchmarks.intents`)."""
 
 
 class QuestionVectors:
-    """Makes vectors with the shipped embedding, loaded once."""
+    """Makes vectors with the embedding that comes with CodeQA, loaded once."""
 
     @cached_property
     def _embedding(self) -> Embedding | None:
@@ -41,13 +40,14 @@ class QuestionVectors:
 
     @property
     def name(self) -> str:
-        """Name of the embedding; '' where none is installed."""
+        """Name of the embedding; '' if none is installed."""
         return self._embedding.name if self._embedding else ""
 
     def __call__(self, text: str) -> Vector | None:
-        """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
-        them does more than ask: "why is that?" is like every other such question and belongs
-        to every topic."""
+        """Return the vector (d,) of `text`, or None if it has no word that the embedding knows.
+
+        It is also None for text without a topic: "why is that?" resembles every such question.
+        """
         if self._embedding is None or not says_something(text):
             return None
         vector = self._embedding.embed_query(well_formed(text))
@@ -55,12 +55,12 @@ class QuestionVectors:
 
 
 def write_vector(vector: Vector) -> bytes:
-    """`vector` as it is stored: float16, little endian."""
+    """Return `vector` as it is stored: float16, little endian."""
     return vector.astype("<f2").tobytes()
 
 
 def cosine(first: Vector, second: Vector) -> float:
-    """Cosine of two vectors (d,) of one embedding; 0 when one is zero."""
+    """Return the cosine of two vectors (d,) of one embedding; 0 if one of them is zero."""
     lengths = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / lengths if lengths else 0.0
 
@@ -68,27 +68,34 @@ def cosine(first: Vector, second: Vector) -> float:
 def prune(
     history: Sequence[Exchange], question: Vector | None, embed: Callable[[str], Vector | None]
 ) -> tuple[Exchange, ...]:
-    """The window of the latest exchanges, and before it those older ones whose question is similar
-    to this one; oldest first.
+    """Return the latest exchanges, and before them older ones with a similar question.
 
-    A question always keeps its answer: neither says much without the other.
+    The oldest comes first. A question always keeps its answer.
     """
     recent = RECENCY_WINDOW // 2
     older, latest = history[:-recent], history[-recent:]
     if question is None or not older:
         return tuple(latest)
-    made = (embed(exchange.question) for exchange in older)
-    scores = [0.0 if vector is None else cosine(question, vector) for vector in made]
+    scores = []
+    for exchange in older:
+        vector = embed(exchange.question)
+        scores.append(0.0 if vector is None else cosine(question, vector))
     best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
-    near = (older[number] for number in sorted(best) if scores[number] > SIMILAR)
-    return (*near, *latest)
+    similar = [older[number] for number in sorted(best) if scores[number] > SIMILAR]
+    return (*similar, *latest)
 
 
 def names_other_code(one: Query, other: Query) -> bool:
-    """Whether two questions name different code: `load_page` and `load_user` are not alike,
-    however alike their vectors are."""
-    named, also = ({n.lower() for n in (*q.names, *q.qualified, *q.files)} for q in (one, other))
-    return bool(named and also) and named.isdisjoint(also)
+    """Return whether two questions name different code, such as `load_page` and `load_user`.
+
+    Such questions are not alike, however similar their vectors are.
+    """
+    names, other_names = _names_in(one), _names_in(other)
+    return bool(names and other_names) and names.isdisjoint(other_names)
+
+
+def _names_in(query: Query) -> set[str]:
+    return {name.lower() for name in (*query.names, *query.qualified, *query.files)}
 
 
 def similar_questions(
@@ -103,51 +110,53 @@ def similar_questions(
     shows: Callable[[Turn], bool] = lambda _: True,
     holds: Callable[[Turn], bool],
 ) -> list[Exchange]:
-    """At most `QA_K` past exchanges of the conversation, and behind them as many of others, whose
-    question is similar to the one of `vector` (d,), the most similar first.
+    """Return past exchanges whose question is similar to that of `vector` (d,), most similar first.
 
-    Left out are turns in `skip` and what does not `shows`, answers that quote, were stopped, failed
-    or come from the app itself, those that another branch took the place of, all but the latest of
-    the same question, and of other conversations those that do not `holds` any more. Raises
-    StorageError.
+    At most `QA_K` are of the conversation, and after them as many of others. Left out are turns in
+    `skip`, those that not `shows`, all but the latest of equal questions, turns that another branch
+    replaced, answers that are not a model's or not complete, and answers of other conversations
+    that not `holds` any more. Raises StorageError.
     """
-    # Read anew each time: 2,000 questions take a few milliseconds.
-    asked = state.turns.past_questions(user, repository, embedding)
-    ranked = _most_similar(asked, vector)
-    found: list[Exchange] = []
-    for same in (True, False):
+    # Read again each time: 2,000 questions take a few milliseconds.
+    questions = state.turns.past_questions(user, repository, embedding)
+    ranked = [one for one in _most_similar(questions, vector) if one.turn not in skip]
+    exchanges: list[Exchange] = []
+    for is_same in (True, False):
         turns = [
-            one.turn
-            for one in ranked
-            if (one.conversation == conversation != "") == same and one.turn not in skip
+            question.turn
+            for question in ranked
+            if (question.conversation == conversation != "") == is_same
         ][:CANDIDATES]
-        read = state.turns.standing(turns, user)  # without those deleted meanwhile
-        alike: dict[str, Exchange] = {}
-        """By the question: the most similar come first, of equal ones the latest."""
-        for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
-            _, question = read_mode(strip_tag(past.question))
-            free = len(alike) < QA_K and question.casefold() not in alike and shows(past)
-            if free and (same or holds(past)):
-                exchange = Exchange(question, past.answer, past.id, past.conversation, not same)
-                alike[question.casefold()] = exchange
-        found += alike.values()
-    return found
+        stored = state.turns.standing(turns, user)  # without those deleted meanwhile
+        by_question: dict[str, Exchange] = {}
+        for turn in turns:
+            past = stored.get(turn)
+            if past is None or len(by_question) == QA_K or not _is_from_model(past):
+                continue
+            _, text = read_mode(strip_tag(past.question))
+            key = text.casefold()  # of equal questions the latest comes first
+            if key not in by_question and shows(past) and (is_same or holds(past)):
+                exchange = Exchange(text, past.answer, past.id, past.conversation, not is_same)
+                by_question[key] = exchange
+        exchanges += by_question.values()
+    return exchanges
 
 
-def _most_similar(asked: Sequence[PastQuestion], vector: Vector) -> list[PastQuestion]:
-    """Those of `asked` that are similar to `vector`, the most similar first, the latest of equal
-    ones first."""
-    asked = [one for one in asked if len(one.vector) == 2 * len(vector)]  # float16
-    flat = np.frombuffer(b"".join(one.vector for one in asked), "<f2").astype(np.float32)
+def _most_similar(questions: Sequence[PastQuestion], vector: Vector) -> list[PastQuestion]:
+    """Return similar questions, the most similar first, and the latest of equal ones first."""
+    questions = [one for one in questions if len(one.vector) == 2 * len(vector)]  # float16
+    flat = np.frombuffer(b"".join(one.vector for one in questions), "<f2").astype(np.float32)
     rows = flat.reshape(-1, len(vector))
-    with np.errstate(all="ignore"):  # of a vector without length, the cosine is above nothing
+    with np.errstate(all="ignore"):  # a zero vector gives NaN, which exceeds nothing
         scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
-    found = np.flatnonzero(scores > SIMILAR)
-    return [asked[number] for number in found[np.lexsort((-found, -scores[found]))]]
+    similar = np.flatnonzero(scores > SIMILAR)
+    order = np.lexsort((-similar, -scores[similar]))
+    return [questions[number] for number in similar[order]]
 
 
-def _counts(past: Turn) -> bool:
-    """Whether a model may see this answer: one that a model gave, in full."""
-    told = past.details
-    whole = past.answer and told.get("finished", True) and not told.get("error")
-    return bool(whole) and not told.get("reply") and told.get("generator") != EXTRACTIVE
+def _is_from_model(past: Turn) -> bool:
+    """Return whether a model gave this answer, and in full: only then may a model see it again."""
+    details = past.details
+    if not past.answer or details.get("error") or not details.get("finished", True):
+        return False
+    return not details.get("reply") and details.get("generator") != EXTRACTIVE

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from codeqa.text.markdown import cite, code_span, escape, joined
 
 _LINES = re.compile(r"(\d{1,7})(?:\D+(\d{1,7}))?")
-"""As a model may write them: `120-180`, `L120–L180`."""
+"""Lines as a model may write them: `120-180`, `L120–L180`."""
 
 
 class LikelyFile(BaseModel):
@@ -19,10 +19,12 @@ class LikelyFile(BaseModel):
 
     path: str
     lines: str = ""
-    """As 120-180; '' for none in particular."""
+    """Such as 120-180; '' for the whole file."""
     symbol: str = ""
+    """Name of the definition in these lines."""
     why: str = ""
     indexed: bool = True
+    """Whether the index has such a file."""
 
     def __str__(self) -> str:
         place = code_span(self.path)
@@ -35,10 +37,11 @@ class LikelyFile(BaseModel):
 
 
 class Owner(BaseModel):
-    """The author who was the last to change so many of the likely lines, by git."""
+    """An author who last changed some of the likely lines, by git."""
 
     name: str
     lines: int
+    """How many of the likely lines they changed last."""
     latest: str
     """Date of their last change, YYYY-MM-DD."""
 
@@ -47,7 +50,7 @@ class Owner(BaseModel):
 
 
 class IssueReview(BaseModel, extra="ignore"):
-    """The judgement of a model on an issue."""
+    """A model's judgement of an issue."""
 
     summary: str = Field(min_length=1)
     difficulty_score: int = Field(ge=1, le=5)
@@ -56,20 +59,20 @@ class IssueReview(BaseModel, extra="ignore"):
     mentoring_advice: str
     files_likely_to_change: list[LikelyFile] = []
     chunks_used: int = 0
-    """Chunks that it was sent, counted by us."""
+    """Number of chunks that the model was sent; we count them."""
 
 
 class IssueReport(BaseModel):
-    """All findings about an issue: of the model, the search and git."""
+    """The findings of the model, the search and git about an issue."""
 
     review: IssueReview | None = None
-    """None where no model was asked, or what it wrote cannot be read and is in `note`."""
+    """None when no model was asked, or when its answer was unreadable; `note` then quotes it."""
     note: str = ""
     files: list[LikelyFile] = []
     tests: list[LikelyFile] = []
     owners: list[Owner] = []
     tokens_sent: int = 0
-    """Tokens of these chunks, at four characters each."""
+    """Tokens in the chunks of `review`, at four characters each."""
     tokens_of_whole_files: int = 0
 
     @property
@@ -80,31 +83,31 @@ class IssueReport(BaseModel):
             parts += [
                 f"**Difficulty {review.difficulty_score} of 5 · {review.recommended_level}**",
                 review.summary,
-                f"**One has to know:** {', '.join(review.concepts_required)}",
+                f"**Knowledge needed:** {', '.join(review.concepts_required)}",
                 f"**Advice:** {review.mentoring_advice}",
-                _section("Likely to change, says the model", review.files_likely_to_change),
+                _section("Likely to change, according to the model", review.files_likely_to_change),
             ]
         parts += [
-            _section("Likely to change, by the search alone", self.files),
-            _section("Tests, by what they use and by their words", self.tests),
-            _section("Who wrote the likely lines, by git", self.owners),
+            _section("Likely to change, according to the search", self.files),
+            _section("Tests that use this code or share words with the issue", self.tests),
+            _section("Who last changed these lines, according to git", self.owners),
         ]
         if review:
             parts.append(
-                f"{review.chunks_used} pieces of code were read, about {self.tokens_sent:,} "
-                f"tokens; the whole files would have been {self.tokens_of_whole_files:,}."
+                f"The model read {review.chunks_used} pieces of code, about {self.tokens_sent:,} "
+                f"tokens; the whole files have {self.tokens_of_whole_files:,}."
             )
         return joined([*parts, self.note])
 
 
 def _section(title: str, items: Sequence[LikelyFile] | Sequence[Owner]) -> str:
-    """Return a heading with the items as a list, '' for none."""
+    """Return a heading with the items as a list; '' when there are no items."""
     lines = "\n".join(f"- {item}" for item in items)
     return f"**{title}**\n\n{lines}" if lines else ""
 
 
 def read_review(text: str) -> tuple[IssueReview | None, str]:
-    """Read the review in `text`; return None and the problem for one that cannot be read."""
+    """Return the review in `text` and '', or None and the reason why it cannot be read."""
     begin, end = text.find("{"), text.rfind("}")
     if begin < 0 or end < begin:
         return None, "it holds no JSON object"

@@ -1,4 +1,4 @@
-"""Reviews an issue: a model searches the code for what it takes."""
+"""Review an issue: a model searches the code and says what the change would take."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from codeqa.types import EXTRACTIVE, TEXT_KINDS, Chunk, Unit
 REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
 REVIEW_ROUNDS = 10
 MOST_CHARACTERS = 20_000
-"""Characters of an issue that are read."""
+"""Characters of an issue that are read; the rest is cut off."""
 _HEADS = TEXT_KINDS | {"module"}
-"""Kinds that say less than a definition of the same file."""
+"""Kinds of unit that say less than a definition in the same file."""
 LIKELY_FILES = 6
 LIKELY_FILES_TESTED = 3
-"""How many of these have a test named; those of later ones say little."""
+"""How many likely files get a test named; tests of later ones say little."""
 LIKELY_TESTS = 5
 OWNERS = 3
-"""Authors named, and likely files whose lines are looked up for them."""
+"""Authors named, and likely files whose history is read to find them."""
 CHARACTERS_PER_TOKEN = 4
 AGAIN = (
     "That could not be read: {}. Respond with ONLY the JSON object, as described at the beginning."
 )
 UNREADABLE = (
-    "The model's answer is no review that can be read ({}), so all above is from the search and "
-    "the history alone. It wrote:"
+    "The model's answer could not be read as a review ({}), so everything above comes from the "
+    "search and the git history. The model wrote:"
 )
 WITHOUT = (
-    "No language model was asked: these are the files, tests and people that the search and the "
-    "history connect with the words of the issue, without a judgement."
+    "No language model was asked. These are the files, tests and people that match the words of "
+    "the issue in the search and the git history; nobody has judged the issue itself."
 )
 
 _MARK = re.compile(r"\[((?:END OF )?ISSUE)\]", re.IGNORECASE)
@@ -55,7 +55,7 @@ Progress = Piece | IssueReport
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Reviews issues of one repository; `model` is None for none."""
+    """Reviews issues of one repository, with `model` or without one."""
 
     toolbox: Toolbox
     model: Model | None = None
@@ -63,16 +63,16 @@ class Reviewer:
 
     @property
     def name(self) -> str:
-        """Return the model's name, as a responder."""
+        """Return the name of this responder: the model's."""
         return self.model.name if self.model else EXTRACTIVE
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Answer with a review as Markdown; the first line of the question is the issue's title.
+    def generate(self, gathered: Gathered) -> Generator[Piece, None, None]:
+        """Yield a review as Markdown; the first line of the question is the issue's title.
 
         Raises as `review` does.
         """
-        title, _, body = asked.question.partition("\n")
-        for piece in self.review(title, body, asked.cancelled):
+        title, _, body = gathered.question.partition("\n")
+        for piece in self.review(title, body, gathered.cancelled):
             if isinstance(piece, IssueReport):
                 yield from pieces(f"{piece.text}\n")
             else:
@@ -87,10 +87,10 @@ class Reviewer:
     def review(
         self, title: str, body: str = "", cancelled: Cancelled = never
     ) -> Iterator[Progress]:
-        """Yield looks and requests as they happen, then all code that the report cites, and it.
+        """Yield looks and requests as they happen, then the cited code, and the report at the end.
 
-        A model whose answer cannot be read is asked once more; what it then writes stands below the
-        search results. Raises UsageError for an issue without words, ModelError if the model fails.
+        A model whose answer cannot be read is asked once more; if that fails too, the report quotes
+        its answer. Raises UsageError for an issue without words, ModelError if the model fails.
         """
         issue = mask_secrets(f"{title.strip()}\n\n{body.strip()}".strip())[:MOST_CHARACTERS]
         if not re.search(r"\w", issue):
@@ -120,14 +120,11 @@ class Reviewer:
             review, problem = read_review(text)
             if review is not None:
                 break
-            messages = [
-                *messages,
-                {"role": "assistant", "content": text or "…"},
-                {"role": "user", "content": AGAIN.format(problem)},
-            ]
+            messages.append({"role": "assistant", "content": text or "…"})
+            messages.append({"role": "user", "content": AGAIN.format(problem)})
         sent = {chunk.id for chunk in largest.block.chunks}
-        others = [chunk for chunk in chunks if chunk.id not in sent]
-        yield replace(largest, block=ContextBlock((*largest.block.chunks, *others)))
+        unsent = tuple(chunk for chunk in chunks if chunk.id not in sent)
+        yield replace(largest, block=ContextBlock(largest.block.chunks + unsent))
         if review is None:
             note = f"{UNREADABLE.format(problem)}\n\n{code_block(text.strip())}"
             yield report.model_copy(update={"note": note})
@@ -135,7 +132,7 @@ class Reviewer:
             yield self._judged(report, review, largest.block.chunks)
 
     def _messages(self, issue: str) -> list[Mapping[str, Any]]:
-        # Text of others: nothing in it may look like its end.
+        # The text is not ours: nothing in it may look like the marks around it.
         title, _, body = _MARK.sub(r"(\1)", issue).partition("\n\n")
         user = render_prompt("review_user", self.config_dir, title=title, body=body)
         return [
@@ -146,23 +143,24 @@ class Reviewer:
     def _judged(
         self, report: IssueReport, review: IssueReview, chunks: Sequence[Chunk]
     ) -> IssueReport:
-        """Add the model's review, checked and counted by the `chunks` that it was sent."""
+        """Add the model's review, checked, and the size of the `chunks` that the model was sent."""
         tables = self.toolbox.tables()
         for file in review.files_likely_to_change:
             file.indexed = file.path in tables.catalogue().paths
         review.chunks_used = len(chunks)
         report.review = review
-        report.tokens_sent = sum(len(c.content) for c in chunks) // CHARACTERS_PER_TOKEN
-        sources = map(tables.file, {chunk.path for chunk in chunks})
-        size = sum(source.size for source in sources if source)
+        report.tokens_sent = sum(len(chunk.content) for chunk in chunks) // CHARACTERS_PER_TOKEN
+        files = map(tables.file, {chunk.path for chunk in chunks})
+        size = sum(file.size for file in files if file)
         report.tokens_of_whole_files = size // CHARACTERS_PER_TOKEN
         return report
 
     def _likely(self, issue: str) -> tuple[IssueReport, tuple[Chunk, ...]]:
-        """Find files, tests and people without a model; return them and their code."""
+        """Return the likely files, tests and people, found without a model, and their code."""
         result = self.toolbox.search.search(issue, top=30)
         best: dict[str, Unit] = {}
-        for unit in sorted((hit.unit for hit in result.units), key=lambda one: one.kind in _HEADS):
+        units = [hit.unit for hit in result.units]
+        for unit in sorted(units, key=lambda unit: unit.kind in _HEADS):
             best.setdefault(unit.path, unit)
         ranked = [best[file.path] for file in result.files if file.path in best]
         source = [unit for unit in ranked if unit.role == "source"][:LIKELY_FILES]
@@ -173,11 +171,11 @@ class Reviewer:
             tests=[_likely_file(unit, why) for unit, why in tests],
             owners=self._owners(files),
         )
-        units = [*source, *(unit for unit, _ in tests)]
+        units = source + [unit for unit, _ in tests]
         return report, tuple(unit_chunk(unit, "found for the issue") for unit in units)
 
     def _tests(self, issue: str, source: Sequence[Unit]) -> list[tuple[Unit, str]]:
-        """Return likely tests and why: one that uses each unit, then those with words of it."""
+        """Return likely tests and why: one using each unit, then those with words of the title."""
         tests: dict[str, tuple[Unit, str]] = {}
         for unit in source:
             for call in tests_of(self.toolbox.tables(), unit):
@@ -197,7 +195,7 @@ class Reviewer:
             arguments = {"path": file.path, "lines": file.lines}
             try:
                 history = TOOLS["history"].call(self.toolbox, arguments)
-            except CodeQAError:  # no history here, or none of this file
+            except CodeQAError:  # no git history here, or none of this file
                 continue
             for commit in history.commits:
                 first, last = map(int, commit.lines.split("-"))
@@ -208,6 +206,6 @@ class Reviewer:
 
 
 def _likely_file(unit: Unit, why: str) -> LikelyFile:
-    chunk = unit_chunk(unit)  # of a long class its head
+    chunk = unit_chunk(unit)  # only the head of a long class
     lines = f"{chunk.start_line}-{chunk.end_line}"
     return LikelyFile(path=unit.path, lines=lines, symbol=unit.qualified_name, why=why)

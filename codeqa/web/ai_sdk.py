@@ -1,8 +1,8 @@
 """The events of an answer as lines of the Vercel AI SDK's data stream.
 
 A line is a code, a colon and compact JSON: `0` text, `8` a list of annotations, `3` an
-error, `e` and `d` the end. A client that asks for rendering also receives the time of
-each stage and step, finished blocks as HTML and what the page shows below an answer.
+error, `e` and `d` the end. A client that asks for rendering also gets the time of each
+stage and step, finished blocks as HTML, and the facts that the page shows below an answer.
 """
 
 from __future__ import annotations
@@ -31,31 +31,33 @@ from codeqa.web.errors import explained
 HEADERS = {
     "x-vercel-ai-data-stream": "v1",
     "Content-Type": "text/plain; charset=utf-8",
-    # Proxies that collect a response before passing it on are asked not to.
+    # Asks proxies not to buffer the response.
     "X-Accel-Buffering": "no",
 }
 
 LONG_BLOCK = 1_000
-"""Characters from which on an unfinished block is no longer parsed at each of its lines."""
+"""An unfinished block longer than this, in characters, is no longer parsed after every line."""
 GROWTH = 0.125
-"""Part by which such a block grows before it is parsed again: the parsing of a list or table
-of n characters then costs a few times n instead of n²."""
+"""Share by which such a block grows before it is parsed again. Parsing a list or table of n
+characters then costs a few times n instead of n²."""
 
 
 class BlockRenderer:
-    """Turn text that arrives in pieces into annotations of finished, rendered blocks, each with
-    the `length` of its text in the UTF-16 units in which a browser counts. The items of a list
-    come as they are finished, under the `index` of its block."""
+    """Turns text that arrives in pieces into annotations with finished blocks as HTML.
+
+    Each has the `length` of its text in UTF-16 units, in which browsers count. A list comes item by
+    item: all of its annotations have the `index` of its block.
+    """
 
     def __init__(self, cite: Cite) -> None:
         self._cite = cite
         self._rest = ""
         self._tried = 0
-        """Length of the rest when it was last looked at in vain."""
+        """Length of the rest when it was last parsed and no block was finished."""
         self._index = 0
 
     def feed(self, text: str) -> list[dict[str, Any]]:
-        """Return the blocks, and items of a list, that `text` completes."""
+        """Return annotations of the blocks and list items that `text` completes."""
         self._rest += text
         if "\n" not in text or len(self._rest) < self._tried * (1 + GROWTH):
             return []
@@ -68,11 +70,12 @@ class BlockRenderer:
         return annotations
 
     def finish(self) -> list[dict[str, Any]]:
-        """Return what is left, complete or not."""
+        """Return annotations of the remaining text, complete or not."""
         end = "" if self._rest.endswith("\n") else "\n"
-        blocks, rest = split_blocks(self._rest + end)  # behind the last item may stand more
+        blocks, rest = split_blocks(self._rest + end)  # text may follow the last list item
+        blocks.append(rest[: len(rest) - len(end)])
         self._rest = ""
-        return [self._annotation(one) for one in (*blocks, rest[: len(rest) - len(end)]) if one]
+        return [self._annotation(block) for block in blocks if block]
 
     def _annotation(self, block: str, *, whole: bool = True) -> dict[str, Any]:
         index, self._index = self._index, self._index + whole
@@ -82,10 +85,10 @@ class BlockRenderer:
 
 
 def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Iterator[bytes]:
-    """Yield the lines of one answer in UTF-8, and close `events` in the end.
+    """Yield the lines of one answer in UTF-8, and close `events` at the end.
 
-    Without `cite` exactly the public protocol; with it also what the page asks for.
-    A failure inside `events` becomes an error line: the stream always ends properly.
+    Without `cite` this is exactly the public protocol; with it, the page's annotations are added.
+    An exception inside `events` becomes an error line: the stream always ends properly.
     """
     encoder, reason = _Encoder(cite), "stop"
     try:
@@ -105,7 +108,7 @@ def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Itera
 
 
 class _Encoder:
-    """Encodes the events of one answer, one after the other."""
+    """Encodes the events of one answer in their order."""
 
     def __init__(self, cite: Cite | None) -> None:
         self._cite = cite
@@ -113,7 +116,7 @@ class _Encoder:
         self._started = time.monotonic()
 
     def lines(self, event: Event) -> Iterator[bytes]:
-        """Yield the lines of an event: none, one or several."""
+        """Yield the lines of an event, maybe none."""
         if isinstance(event, Token):
             yield _line("0", event.text)
         annotations = self._page(event) if self._cite else _public(event)
@@ -125,35 +128,40 @@ class _Encoder:
             yield _line("3", f"{failure.message} {hint}".strip())
 
     def _page(self, event: Event) -> list[dict[str, Any]]:
-        """Return the annotations of an event for the page; an answer that a hook changed comes
-        rendered anew."""
+        """Return the annotations of an event for the page.
+
+        If a hook changed the answer, the last annotation has the whole answer as HTML.
+        """
         assert self._cite and self._renderer
         moment = {"milliseconds": round(1000 * (time.monotonic() - self._started))}
         match event:
             case Token(text):
                 return self._renderer.feed(text)
             case Failed(failure, turn):
-                return [*self._renderer.finish(), {"error": as_json(failure), "turn": turn}]
+                return self._last({"error": as_json(failure), "turn": turn})
             case Stopped(turn):
-                return [*self._renderer.finish(), {"stopped": True, "turn": turn, **moment}]
+                return self._last({"stopped": True, "turn": turn, **moment})
             case Done():
                 values = event.data
                 if event.revised:
                     values["revised_html"] = render_markdown(event.revised, self._cite)
-                return [*self._renderer.finish(), values | moment]
+                return self._last(values | moment)
             case Step(name, milliseconds):
-                # `milliseconds` of a line is its moment, so that of the step has another name.
-                return [
-                    {"stage": event.kind, "name": name, "took": round(milliseconds, 1), **moment}
-                ]
+                # `milliseconds` is the moment of the line, so the step's duration is `took`.
+                took = round(milliseconds, 1)
+                return [{"stage": event.kind, "name": name, "took": took, **moment}]
         values = {"stage": event.kind, **event.data}
         if isinstance(event, Retrieved):
             values["retrieval_info"] = event.data
         return [values | moment]
 
+    def _last(self, values: dict[str, Any]) -> list[dict[str, Any]]:
+        assert self._renderer
+        return [*self._renderer.finish(), values]
+
 
 def _public(event: Event) -> list[dict[str, Any]]:
-    """Return the annotations of an event for other programs: none of most."""
+    """Return the annotations of an event for other programs; most events have none."""
     match event:
         case Classified(intent, confidence):
             return [{"stage": event.kind, "intent": intent, "confidence": confidence}]
@@ -168,5 +176,5 @@ def _public(event: Event) -> list[dict[str, Any]]:
 
 def _line(code: str, value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # A lone surrogate of a file's name or text must not end the stream.
+    # A lone surrogate in a file's name or text must not break the stream.
     return f"{code}:{text}\n".encode("utf-8", "replace")

@@ -1,5 +1,4 @@
-"""The application: its addresses, its HTML pages (the conversation, the picker of repositories, the
-sign-in), and waitress, which serves it to a clean end."""
+"""The Flask application, its HTML pages and its server, waitress, which shuts down cleanly."""
 
 from __future__ import annotations
 
@@ -53,15 +52,15 @@ from codeqa.web.security import (
     SCRAPER,
     Gate,
     check_settings,
+    current_user,
     guard,
-    member_of_request,
     require_owner,
 )
 from codeqa.web.workspace import Workspace, workspace
 
 SESSION_DAYS = 30
 LONGEST_BODY = 16 * BODY_BYTES
-"""Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
+"""Waitress hangs up on longer bodies; up to this length one that is too long gets a clear 413."""
 PACKAGE = Path(__file__).resolve().parent
 API = (
     questions_api,
@@ -74,18 +73,18 @@ API = (
 )
 
 pages = Blueprint("pages", __name__)
-"""No part of the API, so that they are not described as it is."""
+"""Pages are not part of the API, so /openapi.json leaves them out."""
 pages.add_url_rule("/static/all/<name>", "asset_file", send_asset)
 
 
 def create_app(
     settings: Settings | None = None, repository: Path | None = None, engine: Engine | None = None
 ) -> Flask:
-    """Make the application; nothing is opened until the first request.
+    """Return the application; it opens nothing before the first request.
 
-    Without arguments, as a WSGI server calls it, settings come from the environment and the
-    repository is the last one used. Raises SettingsError where others would be let in without a
-    token.
+    Without arguments, as a WSGI server calls it, the settings come from the environment and the
+    repository is the last one used. Raises SettingsError when the settings would let other people
+    in without a token.
     """
     settings = settings or load_settings(repository)
     check_settings(settings)
@@ -99,102 +98,105 @@ def create_app(
     if settings.metrics:
         metrics.start(settings.web_workers)
     handle_errors(app)
-    log_requests(app)  # before the checks, so that what they refuse is logged as well
+    log_requests(app)  # before the checks, so that refused requests are logged as well
     guard(app, settings)
-    for blueprint in (*(module.endpoints for module in API), pages):
-        app.register_blueprint(blueprint)
+    for module in API:
+        app.register_blueprint(module.endpoints)
+    app.register_blueprint(pages)
     return app
 
 
 @pages.get("/")
 def conversation() -> BaseResponse | str:
-    """The page in which questions are asked; without a repository, the picker."""
+    """Return the page for asking questions, or the choice of a repository if none is open."""
     space, repo = workspace(), request.args.get("repo", "")
     usual = space.usual()
-    # Where this browser was last, unless the server has been started with another one since.
-    before, last = session.get("repository", ("", ""))
-    again = last if not repo and usual and usual.id == before else ""
     if not repo and not usual:
         return redirect("/repositories")
+    # The repository of this browser's last visit, unless the server now starts with another one.
+    usual_then, last_visited = session.get("repository", ("", ""))
+    resumed = last_visited if not repo and usual and usual.id == usual_then else ""
     try:
-        engine = space.engine(repo or again)
+        engine = space.engine(repo or resumed)
     except CodeQAError as error:
-        if not again:
+        if not resumed:
             return picker(problem=str(error))
         engine = space.engine()
     session["repository"] = (usual.id if usual else "", engine.location.id)
     location, together = engine.location, len(engine.repositories)
-    chosen = {one.id for one in engine.repositories}
+    chosen = {location.id for location in engine.repositories}
     repositories = [
-        {"name": name, "path": one.root, "id": one.id, "end": end_of(one.id)}
-        | {"chosen": one.id in chosen}
-        for name, one in member_names(space.visible()).items()
+        {"name": name, "path": choice.root, "id": choice.id, "end": end_of(choice.id)}
+        | {"chosen": choice.id in chosen}
+        for name, choice in member_names(space.visible()).items()
     ]
     path = location.remote[0] or str(location.root)
     path = f"{together} asked together" if together > 1 else path
-    listed = None
-    with suppress(CodeQAError):  # the page asks for it then, and says what fails
-        listed = conversations_api.conversations(engine, member_of_request().user)
+    conversations = None
+    with suppress(CodeQAError):  # then the page asks for the list itself and shows the error
+        conversations = conversations_api.conversations(engine, current_user().id)
     page = render_template(
-        "chat.html", repo=location.id, listed=listed, name=location.name, path=path,
+        "chat.html", repo=location.id, listed=conversations, name=location.name, path=path,
         repositories=repositories, together=together, state=engine.index.state(),
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
-    # Compressed, its length would let another site guess at it by addresses, which it repeats.
-    own = request.headers.get("Sec-Fetch-Site") in ("same-origin", "none")
-    return sent(gzip.compress(page.encode(), 4), "text/html") if own else page
+    # For another site it is not compressed: the page repeats its address, so that its compressed
+    # length would let that site guess the rest.
+    from_own_page = request.headers.get("Sec-Fetch-Site") in ("same-origin", "none")
+    return sent(gzip.compress(page.encode(), 4), "text/html") if from_own_page else page
 
 
 @pages.get("/repositories")
 def picker(problem: str = "") -> str:
-    """The list of indexed repositories, and a field to index another one."""
+    """Return the page with the indexed repositories and a field to add another one."""
     embedding = workspace().settings.embedding
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
 @pages.post("/mcp")
 def model_context_protocol() -> Any:
-    """The answer to an agent's message, by the Model Context Protocol: see docs/mcp.md."""
+    """Return the reply to an agent's message in the Model Context Protocol: see docs/mcp.md."""
     engine = g.engine = workspace().engine(request.args.get("repo", ""))
-    named = ", ".join(str(one.root) for one in engine.repositories)
-    return mcp.answer(json_body(), named, lambda: engine) or ("", 202)
+    paths = ", ".join(str(location.root) for location in engine.repositories)
+    return mcp.answer(json_body(), paths, lambda: engine) or ("", 202)
 
 
 @pages.get(METRICS_PATH)
 def measured() -> BaseResponse:
-    """What is measured, for Prometheus."""
-    if member_of_request() is not SCRAPER:
-        require_owner("read what is measured")
-    if not workspace().settings.metrics or not (started := metrics.started()):
-        raise RequestRefusedError(404, "Nothing is measured: set CODEQA_METRICS=on.")
+    """Return the metrics for Prometheus."""
+    if current_user() is not SCRAPER:
+        require_owner("read the metrics")
+    started = metrics.started()
+    if not started or not workspace().settings.metrics:
+        raise RequestRefusedError(404, "Metrics are off. Set CODEQA_METRICS=on to collect them.")
     return Response(started.as_text(), mimetype="text/plain")
 
 
 @pages.route("/login", methods=["GET", "POST"])
 def login() -> BaseResponse:
-    """Asks for a token, the form's `token`, and remembers in the session that it was given."""
+    """Return the sign-in page, or sign the user in with the form's `token` for this session."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])
     if not gate.closed:
         return redirect("/")
     if request.method == "GET":
         return sign_in("", 200)
     try:
-        member = gate.admit(request.form.get("token", ""), request.remote_addr or "")
+        user = gate.admit(request.form.get("token", ""), request.remote_addr or "")
     except CodeQAError as error:
         return sign_in(str(error), error.http_status)
-    if member is None:
-        return sign_in("That is not the token.", 401)
+    if user is None:
+        return sign_in("This token is wrong.", 401)
     session.clear()
-    session["mark"] = member.mark
+    session["mark"] = user.mark
     session.permanent = True
     return redirect("/")
 
 
 def sign_in(problem: str, status: int) -> BaseResponse:
-    """The form that asks for the token.
+    """Return the page that asks for the token.
 
-    Under `no-referrer` browsers send forms with the origin `null`, which no check can tell
-    from a foreign one; this policy lets our own form say where it comes from.
+    Under `no-referrer` browsers send forms with the origin `null`, which looks the same as that of
+    a foreign page; with this policy our own form names its origin.
     """
     response = make_response(render_template("login.html", problem=problem), status)
     response.headers["Referrer-Policy"] = "same-origin"
@@ -202,8 +204,10 @@ def sign_in(problem: str, status: int) -> BaseResponse:
 
 
 def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
-    """Serve `app` on `listener` until the process is interrupted or told to end: by SIGTERM once
-    what is being written has ended, or at the second one."""
+    """Serve `app` on `listener` until the process is interrupted or terminated.
+
+    The first SIGTERM waits for running answers to end, a second one does not.
+    """
     server = make_server(app, settings, listener)
     runs: Runs = app.extensions["codeqa"].answers
 
@@ -216,7 +220,7 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
         if signum == signal.SIGTERM and not runs.draining.is_set():
             threading.Thread(target=drain, daemon=True).start()
             return
-        # Streams end themselves when they see this; waitress then has nothing to wait for.
+        # Streams end when they see this, so that waitress has nothing to wait for.
         runs.closing.set()
         raise KeyboardInterrupt
 
@@ -233,8 +237,10 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
 def make_server(
     app: Flask, settings: Settings, listener: socket.socket, seconds: int = 60, waiting: int = 250
 ) -> Any:
-    """A waitress server on a bound socket. A request has to come within `seconds`, and an address
-    keeps so many connections `waiting`, without one that is answered."""
+    """Return a waitress server on a bound socket.
+
+    A request has to arrive within `seconds`; an address may keep `waiting` idle connections.
+    """
     from waitress.adjustments import Adjustments
 
     from codeqa.web.connections import AT_ONCE, CONNECTIONS, Server, Threads
@@ -243,27 +249,27 @@ def make_server(
         connection_limit=CONNECTIONS + 2 * AT_ONCE,
         channel_timeout=seconds,
         cleanup_interval=1,
-        # Reading ahead is how waitress notices that the reader of a stream has left.
+        # By reading ahead waitress notices that the reader of a stream has left.
         channel_request_lookahead=1,
         max_request_body_size=LONGEST_BODY,
         asyncore_use_poll=True,
         clear_untrusted_proxy_headers=True,
         ident="",
     )
-    at = (listener.family, listener.type, listener.proto, listener.getsockname())
+    socket_info = (listener.family, listener.type, listener.proto, listener.getsockname())
     server = Server(
-        app, _sock=listener, dispatcher=Threads(settings.threads), adj=adjustments, sockinfo=at,
-        bind_socket=False,
+        app, _sock=listener, dispatcher=Threads(settings.threads), adj=adjustments,
+        sockinfo=socket_info, bind_socket=False,
     )  # fmt: skip
     server.waiting = waiting
     return server
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket bound to `host` and `port`, taken from now on. Raises OSError."""
+    """Return a socket bound to `host` and `port`. Raises OSError when the port is taken."""
     both = host == "::" and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # It listens at once: a bound socket alone would not keep others off the port.
+    # Listen at once: a socket that is only bound would not keep others off the port.
     listener = socket.create_server((host, port), family=family, dualstack_ipv6=both)
     listener.setblocking(False)
     return listener

@@ -1,7 +1,8 @@
-"""Join the scripts of a page into one file and its styles into another, small and compressed.
+"""Join the scripts of a page into one small file and its styles into another, both compressed.
 
-A page takes two requests instead of sixty; with `?source=yes` it takes the files as they are. The
-expressions rely on the form that `make lint` keeps; rjsmin and rcssmin have wheels for Linux alone.
+A page then takes two requests instead of sixty; with `?source=yes` it loads the single files.
+The expressions rely on the format that `make lint` keeps;
+rjsmin and rcssmin have wheels for Linux only.
 """
 
 from __future__ import annotations
@@ -23,20 +24,23 @@ SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
     "repositories", "forced",
 )  # fmt: skip
-"""Of static/css, in this order: later ones win."""
+"""Style sheets in static/css, in this order: later rules win."""
 IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const)) (\w+)", re.MULTILINE)
 DECLARATION = r"\1 \2"
 COMMENT = re.compile(r"^\s*(?://.*|/\*(?s:.*?)\*/)\n", re.MULTILINE)
-# One behind code goes as well, unless quotes in it could be the end of a string around it.
-BEHIND = re.compile(r"(?<=[;,{}\])]) // [^\"'`\n]*$", re.MULTILINE)
+# A comment after code is removed too, unless it holds quotes: it may then be part of a string.
+TRAILING_COMMENT = re.compile(r"(?<=[;,{}\])]) // [^\"'`\n]*$", re.MULTILINE)
 INDENT = re.compile(r"^\s+", re.MULTILINE)
 PRIVATE = re.compile(r"(?:(?<=\.)|(?<=\n)|(?<=\nasync )|(?<=\nget ))#(\w+)")
 
 
 def bundle(entry: Path) -> str:
-    """Join the module `entry` with all that it imports. Each becomes a function that is called once
-    and returns its exports, so that the names of one module stay hidden from the others."""
+    """Return the module `entry` joined with all modules that it imports.
+
+    Each becomes a function that is called once and returns its exports, so that the names of one
+    module stay hidden from the others.
+    """
     numbers: dict[Path, int] = {}
     functions: list[str] = []
 
@@ -45,7 +49,7 @@ def bundle(entry: Path) -> str:
         return f"const {{ {names} }} = m{add((folder / match[2]).resolve())};\n"
 
     def add(path: Path) -> int:
-        """Append the module after those that it imports. Return its number."""
+        """Append a module, after those that it imports, and return its number."""
         if path not in numbers:
             text = IMPORT.sub(partial(constants, path.parent), path.read_text(encoding="utf-8"))
             numbers[path] = len(numbers)
@@ -56,53 +60,53 @@ def bundle(entry: Path) -> str:
     number = add(entry.resolve())
     if names := exports(entry.read_text(encoding="utf-8")):
         functions.append(f"export const {{{names}}} = m{number};\n")
-    short: dict[str, str] = {}  # what no other class can name needs no name to be read
+    short: dict[str, str] = {}  # short names for private members, which only their class uses
     text = smaller("".join(functions))
     return PRIVATE.sub(lambda match: f"#{short.setdefault(match[1], f'p{len(short):x}')}", text)
 
 
 def exports(module: str) -> str:
+    """Return the names that the text of a module exports, with commas between them."""
     return ",".join(name for _, name in EXPORT.findall(module))
 
 
 def smaller(text: str) -> str:
-    """Return `text` without comments and indents; a string of several lines loses them too."""
-    return INDENT.sub("", BEHIND.sub("", COMMENT.sub("", text)))
+    """Return `text` without comments and indents, even inside strings of several lines."""
+    return INDENT.sub("", TRAILING_COMMENT.sub("", COMMENT.sub("", text)))
 
 
 @cache
 def asset(folder: Path, name: str) -> tuple[bytes, str]:
-    """Make the file `name` of those in `folder`, once. Return it compressed, and its digest."""
+    """Return the joined file `name`, compressed, and its digest; it is made once."""
     if name == STYLES:
-        sheets = [folder / "css" / f"{sheet}.css" for sheet in SHEETS]
-        text = smaller("".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
+        sheets = [(folder / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS]
+        text = smaller("".join(sheets))
     else:
         text = bundle(folder / "js" / name)
     return gzip.compress(text.encode(), mtime=0), hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def address_of(name: str) -> str:
-    """Return the address of the script or the styles `name`; another one when they change."""
-    return url_for(
-        "pages.asset_file", name=name, v=asset(Path(str(current_app.static_folder)), name)[1]
-    )
+    """Return the address of the script or style sheet `name`; it changes with the content."""
+    digest = asset(Path(str(current_app.static_folder)), name)[1]
+    return url_for("pages.asset_file", name=name, v=digest)
 
 
 def send_asset(name: str) -> Response:
-    """Send the file at `address_of(name)`. Raises NotFoundError."""
+    """Return the response for `address_of(name)`. Raises NotFoundError."""
     if name not in (STYLES, *SCRIPTS):
-        raise NotFoundError("There is no such file.", "Load the page again.")
+        raise NotFoundError("This file does not exist.", "Load the page again.")
     body, digest = asset(Path(str(current_app.static_folder)), name)
     response = sent(body, "text/css" if name == STYLES else "text/javascript")
     response.set_etag(digest)
-    # The address has the digest: what is there never changes.
+    # The address contains the digest, so its content never changes.
     is_current = request.args.get("v") == digest
     response.headers["Cache-Control"] = f"max-age={31_536_000 if is_current else 0}"
     return response.make_conditional(request.environ)
 
 
 def sent(body: bytes, kind: str) -> Response:
-    """Reply with `body`, which is compressed, and is unpacked for a client that does not ask so."""
+    """Return a response with the gzip-compressed `body`, unpacked for a client without gzip."""
     response = Response(body, mimetype=kind)
     response.vary.add("Accept-Encoding")
     if request.accept_encodings.quality("gzip"):

@@ -1,4 +1,4 @@
-"""The board of running answers: the answers in the making by their place, at most one at each."""
+"""The board of running answers: at most one for each user in each conversation."""
 
 from __future__ import annotations
 
@@ -12,66 +12,68 @@ from codeqa.llm.values import Cancelled
 from codeqa.web.errors import RequestRefusedError
 
 LATE, MOST_LATE = 3.0, 3
-"""Seconds until a question is late, which takes milliseconds to be taken up; and how many late ones
-are waiting when the next is refused: it would only make all of them later."""
+"""Seconds after which a question that has not begun is late (it takes milliseconds), and how many
+late ones there may be: beyond that new questions are refused, as they would delay all others."""
 LOOKS_EVERY = 0.5
-"""Seconds between two looks whether a reader is still there."""
+"""Seconds between two checks whether the reader is still there."""
 UNREAD_SECONDS = 1_800.0
-"""After which an answer is stopped that nobody reads at the process that makes it: more than any
-takes that is waited for."""
+"""Seconds after which an answer that nobody reads is stopped: longer than any real answer takes."""
 ENDING_SECONDS = 5.0
-"""Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
+"""Longest wait for a stopped answer to end, or for an answer to get the id of its turn."""
 END = b""
-"""Stands behind the last line."""
+"""Marks the end of an answer's lines."""
 
 
 class Place(NamedTuple):
-    """Where at most one answer is made at a time."""
+    """A user's conversation, in which at most one answer is made at a time."""
 
     repository: str
     user: str
     conversation: str
 
-    def matches(self, wanted: Sequence[str]) -> bool:
-        """Whether its parts are those of `wanted`, of which '' stands for any."""
-        return all(want in ("", part) for want, part in zip(wanted, self, strict=True))
+    def matches(self, pattern: Sequence[str]) -> bool:
+        """Return whether each part equals that of `pattern`, in which '' stands for any."""
+        return all(expected in ("", part) for expected, part in zip(pattern, self, strict=True))
 
 
 class RunningAnswer(Protocol):
-    """An answer in the making, by this process or another one."""
+    """An answer that this process or another one is making."""
 
     turn: str | None
-    """Id under which it is kept, '' for none; None until it tells that."""
+    """Id of its turn: None while it is unknown, '' if the answer is not stored."""
 
     def end(self) -> None:
-        """Ask for its end."""
+        """Ask it to end."""
 
     def wait(self, *, for_turn: bool = False) -> None:
-        """Wait for its end, or until it tells its turn, but not for ever."""
+        """Wait up to ENDING_SECONDS for its end, or with `for_turn` until `turn` is known."""
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
-        """Yield its lines so far at once, the others as they come, until the reader is `gone`."""
+        """Yield the lines so far, then further ones as they come, until the reader is `gone`."""
 
 
 class AnswerBoard(Protocol):
-    """Which answers are made where, as far as this process knows."""
+    """The running answers, as far as this process knows them."""
 
     def enter(self, place: Place, answer: AnswerLines, most: float) -> None:
-        """Put an answer of this process at its place, where this makes fewer than `most`. Raises
-        RequestRefusedError: 409 while there is another one at this place, 503 for too many."""
+        """Put an answer of this process at its place.
+
+        Raises RequestRefusedError: 409 if there is one at this place, 503 if this process makes
+        `most` answers already.
+        """
 
     def leave(self, place: Place) -> None:
-        """Take an answer of this process from its place."""
+        """Remove an answer of this process from its place."""
 
     def at(self, place: Place) -> RunningAnswer | None:
-        """Return the answer at a place."""
+        """Return the running answer at a place, if there is one."""
 
-    def find(self, wanted: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
-        """Return the answers at the places that match; `here` those of this process alone."""
+    def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
+        """Return the answers at places that match; with `here` only those of this process."""
 
 
 class AnswerLines:
-    """The lines of an answer that this process makes, for any number of readers."""
+    """The lines of an answer of this process, for any number of readers."""
 
     def __init__(self, turn: str | None = None) -> None:
         self.id = uuid.uuid4().hex
@@ -85,11 +87,11 @@ class AnswerLines:
         self.stop.set()
 
     def unread(self) -> bool:
-        """Whether nobody reads it any more."""
+        """Return whether nobody has read it for UNREAD_SECONDS."""
         return time.monotonic() > self._read + UNREAD_SECONDS
 
     def late(self) -> bool:
-        """Whether it waits for long to be taken up: for a processor, or for the state."""
+        """Return whether it has waited long to begin: for a processor, or for the database."""
         return self.turn is None and time.monotonic() > self._begun + LATE
 
     def add(self, line: bytes) -> None:
@@ -98,15 +100,15 @@ class AnswerLines:
             self._longer.notify_all()
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
-        at, new = 0, [b"none yet"]
-        while new[-1:] != [END] and not gone():
+        position, lines = 0, [b"none yet"]
+        while lines[-1:] != [END] and not gone():
             with self._longer:
-                if len(self.lines) == at:
+                if len(self.lines) == position:
                     self._longer.wait(LOOKS_EVERY)
-            new = self.lines[at:]
-            at += len(new)
+            lines = self.lines[position:]
+            position += len(lines)
             self._read = time.monotonic()
-            yield b"".join(new)
+            yield b"".join(lines)
 
     def wait(self, *, for_turn: bool = False) -> None:
         with self._longer:
@@ -117,7 +119,7 @@ class AnswerLines:
 
 
 class LocalBoard:
-    """The answers of one process."""
+    """The running answers of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -129,7 +131,7 @@ class LocalBoard:
         with self._lock:
             if place in self._answers:
                 raise RequestRefusedError(409)
-            late = sum(one.late() for one in self._answers.values())
+            late = sum(running.late() for running in self._answers.values())
             if len(self._answers) >= most or late >= MOST_LATE:
                 raise RequestRefusedError(503, "Too many questions at once: ask again in a moment.")
             self._answers[place] = answer
@@ -143,5 +145,6 @@ class LocalBoard:
     def at(self, place: Place) -> AnswerLines | None:
         return self._answers.get(place)
 
-    def find(self, wanted: Sequence[str], *, here: bool = False) -> Sequence[AnswerLines]:
-        return [one for place, one in [*self._answers.items()] if place.matches(wanted)]
+    def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[AnswerLines]:
+        answers = list(self._answers.items())
+        return [answer for place, answer in answers if place.matches(pattern)]

@@ -1,6 +1,4 @@
-"""What can be looked up in a repository: by a search, by what is typed behind `@`, in its indexed
-files as they are now, by the tools of `codeqa.code.tools`, each with an address of its own; and
-reviews of issues, made with them."""
+"""Look things up in a repository: search, mentions, tools, indexed files, reviews of issues."""
 
 from __future__ import annotations
 
@@ -34,16 +32,16 @@ endpoints = Endpoints("code", __name__)
 
 class SearchBody(Schema):
     question: Annotated[str, Field(max_length=QUESTION_CHARACTERS, pattern=r"\S")]
-    """May hold filters and mentions, as any question."""
+    """May contain filters and mentions, as any question."""
     kind: Text = ""
     language: Text = ""
     path: Text = ""
-    """Only paths that begin so, or match this pattern."""
+    """Only paths that begin with this text, or match this pattern."""
     top: Annotated[int, Field(ge=1, le=300)] = 10
     rerank: bool = False
     hyde: HydeMode = "off"
     guess: Text = ""
-    """Lines of code as whoever asks expects them: searched by as a draft is."""
+    """Code as the caller expects it: the search also looks for code like it."""
 
 
 class MentionsBody(Schema):
@@ -55,12 +53,12 @@ class ReviewBody(Schema):
     title: Text = ""
     body: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     without_model: bool = False
-    """Only the likely files, tests and people."""
+    """Only list the likely files, tests and people."""
 
 
 @endpoints.route("POST", "/api/search")
 def search(engine: Engine, body: SearchBody) -> Values:
-    """The units and files that a question is about, the best first."""
+    """Search for the units and files that a question is about, best first."""
     if body.rerank or body.hyde != "off" or is_hosted(engine.settings.embedding):
         count_request()
     return search_for_programs(engine.search, **body.model_dump())
@@ -70,35 +68,40 @@ def search(engine: Engine, body: SearchBody) -> Values:
 def complete(
     engine: Engine, q: Text = "", limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20
 ) -> Values:
-    """Files, folders and symbols whose name fits `q`, what stands behind `@` so far, best first."""
+    """Complete `q`, the text typed after `@`, to files, folders and symbols, best first."""
     return {"items": engine.completion.complete(q, limit)}
 
 
 @endpoints.route("GET", "/api/first-questions")
 def questions(engine: Engine) -> Values:
-    """Questions to begin with, about what this repository itself names; none without an index."""
-    several = len(engine.repositories) > 1  # which are nothing as a whole
+    """Suggest first questions about names in this repository; none without an index."""
     with suppress(IndexMissingError):
-        return {"questions": first_questions(engine.tables())[several:]}
+        suggestions = first_questions(engine.tables())
+        if len(engine.repositories) > 1:  # the first question is about one repository as a whole
+            suggestions = suggestions[1:]
+        return {"questions": suggestions}
     return {"questions": ()}
 
 
 @endpoints.route("POST", "/api/mentions")
 def mentions(engine: Engine, body: MentionsBody) -> Values:
-    """What a question points at with `@`."""
+    """Resolve the mentions (`@path`, `@name`) in a question."""
     return {"mentions": engine.completion.mentioned(body.text)}
 
 
 @endpoints.route("GET", "/api/tools")
 def list_tools() -> Values:
-    """What can be looked up in a repository by an agent or a program."""
+    """List the tools with which agents and programs look things up in a repository."""
     return {"tools": [tool.described() for tool in TOOLS.values()]}
 
 
 @endpoints.route("POST", "/api/review")
 def review(engine: Engine, body: ReviewBody) -> IssueReport:
-    """What an issue takes: by the chosen model, which searches the code, or without one what the
-    search and the history say."""
+    """Review an issue: what the change would take.
+
+    The chosen model searches the code and judges; without one the report lists what the search and
+    the git history find.
+    """
     model = None if body.without_model else engine.models.answer_model()
     reviewer = Reviewer(engine.toolbox, model, engine.settings.config_dir)
     return reviewer.report(body.title, body.body)
@@ -122,11 +125,14 @@ for _tool in TOOLS.values():
 
 @endpoints.route("GET", "/api/tree")
 def tree(engine: Engine, path: Text = "") -> Values:
-    """The folders and files directly in the folder at `path`; empty for the root."""
-    path, below, inside = engine.completion.tree(path)
-    folders = [{"name": n, "path": f"{path}{n}/", "files": many} for n, many in below.items()]
-    found = [{"name": name, "path": f"{path}{name}"} for name in inside]
-    return {"path": path, "folders": folders, "files": found}
+    """List the folders and files directly in the folder at `path`, the root if it is empty."""
+    path, file_counts, names = engine.completion.tree(path)
+    folders = [
+        {"name": name, "path": f"{path}{name}/", "files": count}
+        for name, count in file_counts.items()
+    ]
+    files = [{"name": name, "path": f"{path}{name}"} for name in names]
+    return {"path": path, "folders": folders, "files": files}
 
 
 @endpoints.route("GET", "/api/file")
@@ -136,36 +142,48 @@ def file(
     start: Annotated[int, Field(ge=1)] = 1,
     end: Annotated[int, Field(ge=0)] = 0,
 ) -> Values:
-    """An indexed file, or its lines from `start` to `end`; of its `lines` each is one piece of safe
-    HTML. `hosted` is its address at the git host that it came from, with `{start}` and `{end}` for
-    lines, and `on_disk` where it lies, for who is on this machine; '' where there is none."""
-    read = engine.files.read(path)
-    shown = read.text.removesuffix("\n").split("\n")[start - 1 : end or None]
-    found = highlight_lines("".join(f"{line}\n" for line in shown), read.language)
-    lines = sanitise("\n".join(found)).split("\n") if found else []
-    here = leads_here(request.host_url) and not engine.location.snapshot_of
-    values = {"path": read.path, "language": read.language, "changed": read.changed, "lines": lines}
-    return values | {"hosted": engine.files.hosted(path), "on_disk": str(read.on_disk) * here}
+    """Return an indexed file, or its lines from `start` to `end`.
+
+    Each of its `lines` is safe HTML. `hosted` is its address at its git host, with `{start}` and
+    `{end}` in place of lines, and `on_disk` its path for a user on the server's machine; both are
+    empty where there is none.
+    """
+    source = engine.files.read(path)
+    text_lines = source.text.removesuffix("\n").split("\n")[start - 1 : end or None]
+    highlighted = highlight_lines("".join(f"{line}\n" for line in text_lines), source.language)
+    on_disk = ""
+    if leads_here(request.host_url) and not engine.location.snapshot_of:
+        on_disk = str(source.on_disk)
+    return {
+        "path": source.path,
+        "language": source.language,
+        "changed": source.changed,
+        "lines": sanitise("\n".join(highlighted)).split("\n") if highlighted else [],
+        "hosted": engine.files.hosted(path),
+        "on_disk": on_disk,
+    }
 
 
 @endpoints.route("GET", "/api/outline")
 def outline(engine: Engine, path: Filled) -> Values:
-    """What an indexed file defines, by line; `depth` is how many classes that lies in."""
+    """List the definitions of an indexed file by line, with the number of classes around each."""
     tables = engine.tables()
     path = tables.plain_path(path)
     units = defined_in(tables, path)
-    told = [{**dict(Place.of(unit)), "depth": depth_of(unit)} for unit in units]
-    return {"path": path, "definitions": told}
+    definitions = [dict(Place.of(unit)) | {"depth": depth_of(unit)} for unit in units]
+    return {"path": path, "definitions": definitions}
 
 
 @endpoints.route("GET", "/api/blame")
 def blame(engine: Engine, path: Filled, lines: Filled) -> Values:
-    """Which commits changed `lines` (`12-20`, at most 400) of an indexed file last; none where
-    there is no history."""
+    """List the commits that last changed `lines` (`12-20`, at most 400) of an indexed file.
+
+    The list is empty where there is no git history.
+    """
     indexed = engine.files.read(path).path
     with suppress(CodeQAError):
-        found = TOOLS["history"].call(engine.toolbox, {"path": indexed, "lines": lines})
-        return {"commits": [dict(one) for one in found.commits]}
+        history = TOOLS["history"].call(engine.toolbox, {"path": indexed, "lines": lines})
+        return {"commits": [dict(commit) for commit in history.commits]}
     return {"commits": []}
 
 
@@ -173,5 +191,5 @@ def blame(engine: Engine, path: Filled, lines: Filled) -> Values:
 def name(
     engine: Engine, path: Filled, line: Annotated[int, Field(ge=1)], name: Filled
 ) -> NameReport:
-    """What a name in a line of an indexed file means, and where that is used."""
+    """Return the definitions of a name in a line of an indexed file, and their uses."""
     return name_at(engine.toolbox, engine.tables().plain_path(path), line, name)

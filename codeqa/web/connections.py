@@ -1,6 +1,7 @@
-"""Waitress, with connections that make room where they bring no request, and threads that start
-when they are needed. A connection that is being answered is never closed for it, however long the
-model is silent."""
+"""Waitress with two changes: idle connections make room for others, and threads start on demand.
+
+A connection that is being answered is never closed, however long the model is silent.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +18,19 @@ from waitress.task import Task, ThreadedTaskDispatcher
 from codeqa.web.security import TWICE
 
 CONNECTIONS = 1_000
-"""Open at once; with waitress's own limit of 100 the 101st reader would wait."""
+"""Most open connections; with waitress's own limit of 100 the 101st reader would wait."""
 AT_ONCE = 100
-"""Connections that are taken before all are looked at again."""
+"""Most connections that are accepted at a time, before the open ones are served again."""
 RATE = 5_000.0
-"""Bytes of a request for each second that it may take longer, as Apache's mod_reqtimeout has it."""
+"""Bytes per second that a request must bring to get more time, as in Apache's mod_reqtimeout."""
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
     def parse_header(self, header_plus: bytes) -> None:
         super().parse_header(header_plus)
         names = Counter(line.partition(b":")[0].upper() for line in header_plus.split(b"\r\n"))
-        twice = b" ".join(name for name, many in names.items() if many > 1)
-        self.headers[TWICE] = twice.decode("latin-1")
+        repeated = b" ".join(name for name, count in names.items() if count > 1)
+        self.headers[TWICE] = repeated.decode("latin-1")
         if {b"CONTENT-LENGTH", b"TRANSFER-ENCODING"} <= names.keys():  # RFC 9112, 6.3
             self.headers["CONNECTION"] = "close"
 
@@ -39,32 +40,33 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
     def received(self, data: bytes) -> bool:
         self._active: float = (self._active if self.request else time.time()) + len(data) / RATE
-        taken = super().received(data)
-        if self.request:  # not yet whole: a byte now and then is no activity
+        accepted = super().received(data)
+        if self.request:  # incomplete: a byte now and then does not count as activity
             self.last_activity = self._active
-        return bool(taken)
+        return bool(accepted)
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
     channel_class = _Channel
     waiting: int
-    """Connections of an address, which may be a proxy's, on which nothing is answered; more than
-    three addresses share what three may have."""
+    """Most idle connections of one address, which may be a proxy's; more than three addresses share
+    three times as many."""
 
     def maintenance(self, now: float) -> None:
         super().maintenance(now)
-        waiting = defaultdict(list)
-        for one in sorted(self.active_channels.values(), key=lambda one: one.last_activity):
-            if not one.requests:
-                waiting[one.addr[0]].append(one)
-        share = 3 * self.waiting // max(3, len(waiting)) or 1
-        for channels in waiting.values():
-            for one in channels[:-share]:
-                one.will_close = True
-            for one in channels:
-                if one.will_close:  # waitress would wait for a reader that takes nothing
+        idle_by_address = defaultdict(list)
+        channels = self.active_channels.values()
+        for channel in sorted(channels, key=lambda channel: channel.last_activity):
+            if not channel.requests:
+                idle_by_address[channel.addr[0]].append(channel)
+        share = max(1, 3 * self.waiting // max(3, len(idle_by_address)))
+        for channels in idle_by_address.values():
+            for channel in channels[:-share]:
+                channel.will_close = True
+            for channel in channels:
+                if channel.will_close:  # waitress would wait for a reader that takes nothing
                     with suppress(OSError):
-                        one.socket.shutdown(socket.SHUT_RDWR)
+                        channel.socket.shutdown(socket.SHUT_RDWR)
 
     def handle_accept(self) -> None:
         before, most = -1, len(self.active_channels) + AT_ONCE
@@ -76,11 +78,11 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
 
 class Threads(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Up to `most` threads, one more only when all are busy.
+    """Up to `most` threads; a new one starts only when all others are busy.
 
-    Waitress starts all at once and gives each request to the one that has waited longest. What a
-    thread frees the system's allocator keeps for that thread: after some thousand requests a
-    server with 256 threads, of which three were needed, held 60 MB more.
+    Waitress starts all at once and gives each request to the one that has waited longest. The
+    memory that a thread frees stays reserved for it: after some thousand requests a server with
+    256 threads, of which it needed three, held 60 MB more.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,6 +1,4 @@
-"""What is kept of a user: conversations about a repository, listed, found, opened, renamed,
-exported and deleted; single turns, what those were made from and what their user thinks of them;
-and all that is stored, and its deletion for good."""
+"""The stored data of a user: conversations, their turns, thumbs, and its deletion."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
-"""One that a link of Markdown can be called by."""
+"""A path that can be the label of a link in Markdown."""
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
@@ -45,7 +43,7 @@ endpoints = Endpoints("conversations", __name__)
 
 class ThumbBody(Schema):
     value: Annotated[int, Field(strict=True, ge=-1, le=1)]
-    """Down, none, up."""
+    """-1 is a thumb down, 0 none, 1 a thumb up."""
     reason: Annotated[str, Field(max_length=REASON_CHARACTERS)] = ""
 
 
@@ -55,49 +53,49 @@ class TitleBody(Schema):
 
 class BranchBody(Schema):
     turn: FilledId
-    """Id of the turn whose branch is to be the one in use."""
+    """Id of the turn from which to go on."""
 
 
 @endpoints.route("GET", "/api/conversations")
 def conversations(engine: Engine, user: str, q: Text = "") -> Values:
-    """The user's conversations about this repository, the one used last first.
+    """List the user's conversations about this repository, the last used first.
 
-    With `q` those whose title, questions or answers hold it: `turn` is the id of the latest that
-    does, empty where only the title does, and `snippet` the text around it.
+    With `q`, list those whose title, questions or answers contain it: `turn` is the id of the
+    latest turn that does, empty if only the title does, and `snippet` the text around it.
     """
-    kept = engine.conversations
-    if wanted := q.strip():
-        found = kept.find(wanted, user)
+    store, text = engine.conversations, q.strip()
+    if text:
+        matches = store.find(text, user)
     else:
-        found = [ConversationMatch(one, "", "") for one in kept.all(user)]
-    shown = []
-    for one in found:
-        values = {name: getattr(one.conversation, name) for name in (*SUMMARY, "turns")}
-        shown.append({**values, "turn": one.turn_id, "snippet": one.snippet})
-    return {"conversations": shown}
+        matches = [ConversationMatch(conversation, "", "") for conversation in store.all(user)]
+    rows = []
+    for match in matches:
+        row: Values = {name: getattr(match.conversation, name) for name in (*SUMMARY, "turns")}
+        rows.append(row | {"turn": match.turn_id, "snippet": match.snippet})
+    return {"conversations": rows}
 
 
 @endpoints.route("GET", "/api/conversations/<path:conversation>")
 def open_conversation(conversation: str, engine: Engine, user: str, versions: Id = "") -> Values:
-    """A conversation with its questions and rendered answers, the first one first.
+    """Return a conversation with its questions and answers (as HTML), the oldest first.
 
-    Of a question that was asked again the version in use; the others are its siblings. With
-    `versions`, the id of a turn in use, all versions of that one in place of the turns. `context`
-    is whether a follow-up without `@codebase` has code to go on from; `answering`, the id of the
-    turn that is being answered.
+    Of a question that was asked again, only the version in use is returned; the others are its
+    `siblings`. With `versions`, the id of a turn in use, all versions of that turn are returned
+    instead. `context` says whether a follow-up without `@codebase` has code to go on from;
+    `answering` is the id of the turn that is being answered.
     """
-    kept = engine.conversations
-    # First: once it tells its id the question is kept.
+    store = engine.conversations
+    # Ask for this first: once the running answer has an id, its question is stored.
     answering = workspace().answers.turn(place_of(engine, conversation))
-    turns = kept.turns(conversation, user)
+    turns = store.turns(conversation, user)
     if versions:
-        every = {one.id: one for one in (*turns, *kept.other_turns(conversation, user))}
-        siblings = kept.branches(conversation, user).get(versions, ())
-        turns = [every[one] for one in siblings if one in every]
+        by_id = {turn.id: turn for turn in turns + store.other_turns(conversation, user)}
+        siblings = store.branches(conversation, user).get(versions, ())
+        turns = [by_id[turn] for turn in siblings if turn in by_id]
     return {
         "id": conversation,
-        "title": kept.get(conversation, user).title,
-        "context": kept.has_context(conversation, user),
+        "title": store.get(conversation, user).title,
+        "context": store.has_context(conversation, user),
         "answering": answering,
         "turns": _turns_values(engine, conversation, user, turns),
     }
@@ -107,20 +105,23 @@ def open_conversation(conversation: str, engine: Engine, user: str, versions: Id
 def export_conversation(
     conversation: str, engine: Engine, user: str, format: Literal["markdown", "json"] = "markdown"
 ) -> Response:
-    """A conversation as a file: Markdown to read, or JSON with everything that is kept of it, in
-    `others` versions that were replaced and what followed those."""
-    kept = engine.conversations
-    summary, used = kept.get(conversation, user), kept.turns(conversation, user)
+    """Export a conversation as Markdown to read, or as JSON with everything that is stored of it.
+
+    `others` in the JSON holds versions that were replaced, and the turns that followed them.
+    """
+    store = engine.conversations
+    summary, used = store.get(conversation, user), store.turns(conversation, user)
     if format == "markdown":
-        shown = _turns_values(engine, conversation, user, used)
-        text = as_markdown(engine.location.name, summary.title, summary.created, shown)
-        text += _addresses(engine, shown)
+        turns = _turns_values(engine, conversation, user, used)
+        text = as_markdown(engine.location.name, summary.title, summary.created, turns)
+        text += _addresses(engine, turns)
         content_type, ending = "text/markdown; charset=utf-8", "md"
         response = Response(text.encode("utf-8", "replace"), content_type=content_type)
     else:
-        every = [*used, *kept.other_turns(conversation, user)]
-        shown = _turns_values(engine, conversation, user, every)
-        turns = [{**one, "context": context(one["id"], engine, user)} for one in shown]
+        records = used + store.other_turns(conversation, user)
+        turns = _turns_values(engine, conversation, user, records)
+        for turn in turns:
+            turn["context"] = context(turn["id"], engine, user)
         values: Values = {name: getattr(summary, name) for name in SUMMARY}
         values["repository"] = {"id": engine.location.id, "name": engine.location.name}
         values |= {"turns": turns[: len(used)], "others": turns[len(used) :]}
@@ -132,21 +133,23 @@ def export_conversation(
 
 @endpoints.route("GET", "/api/conversations/<path:conversation>/answer")
 def join(conversation: str, engine: Engine) -> Response:
-    """The answer that is being written in a conversation, as /chat/stream gives it to who asked:
-    what there is at once, then the rest as it comes."""
+    """Read along the answer that is being written in a conversation.
+
+    The stream is that of /chat/stream: the lines so far at once, then the rest as it comes.
+    """
     place = place_of(engine, conversation)
     return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>/stop")
 def stop(conversation: str, engine: Engine) -> Values:
-    """End the answer that is being written; what came of it is kept."""
+    """Stop the answer that is being written; the text so far is stored."""
     return {"stopped": workspace().answers.stop(*place_of(engine, conversation))}
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>/branch")
 def choose_branch(conversation: str, engine: Engine, user: str, body: BranchBody) -> Values:
-    """Go on from another version of a question, and give the conversation as it is then."""
+    """Go on from another version of a question, and return the conversation as it is then."""
     engine.conversations.choose_branch(conversation, body.turn, user)
     return open_conversation(conversation, engine, user)
 
@@ -156,14 +159,14 @@ def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Val
     """Give a conversation another title."""
     title = " ".join(body.title.split())
     if not title.isprintable():
-        raise UsageError("The title holds characters that cannot be shown.", "Use plain text.")
+        raise UsageError("The title has characters that cannot be shown.", "Use plain text.")
     engine.conversations.rename(conversation, title, user)
     return {"id": conversation, "title": engine.conversations.get(conversation, user).title}
 
 
 @endpoints.route("DELETE", "/api/conversations/<path:conversation>")
 def delete(conversation: str, engine: Engine) -> Values:
-    """Delete a conversation, its answers and what is cached for it."""
+    """Delete a conversation, its answers and its cached code."""
     place = place_of(engine, conversation)
     workspace().answers.stop(*place)
     engine.conversations.delete(conversation, place.user)
@@ -172,45 +175,51 @@ def delete(conversation: str, engine: Engine) -> Values:
 
 @endpoints.route("GET", "/api/context/<turn>")
 def context(turn: str, engine: Engine, user: str) -> Values:
-    """What an answer was made from: the context block as it was sent, its chunks, those that had
-    no room in it, the messages as sent, what the search did and found."""
+    """Return what an answer was made from.
+
+    That is the context block as it was sent, its chunks, the chunks that did not fit, the messages
+    as sent, and the stages and hits of the search.
+    """
     record = engine.conversations.turn(turn, user)
 
     def note(chunk: Chunk) -> Values:
         hit = record.hit_of(chunk)
         values = {field: getattr(chunk, field) for field in CHUNK_NOTE}
-        name = hit.name if hit else chunk.name  # the whole one
-        return {**values, "name": name, "characters": len(chunk.content)}
+        name = hit.name if hit else chunk.name  # a hit has the qualified name
+        return values | {"name": name, "characters": len(chunk.content)}
 
     names = ("model", "host", "tokens", "hyde", "stages")
-    return {
-        **{name: as_json(getattr(record, name)) for name in names},
+    values: Values = {name: as_json(getattr(record, name)) for name in names}
+    return values | {
         "text": record.block.text,
         "chunks": list(map(note, record.chunks)),
         "dropped": list(map(note, record.dropped)),
         "messages": as_json(record.sent),
-        "hits": record.hits_shown(),
+        "hits": record.hits_as_json(),
     }
 
 
 @endpoints.route("POST", "/api/turns/<turn>/feedback")
 def feedback(turn: str, engine: Engine, user: str, body: ThumbBody) -> Values:
-    """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
-    kept = engine.conversations.rate(turn, body.value, body.reason, user)
-    return {"turn": turn, "value": body.value, "reason": kept}
+    """Rate an answer: `value` 1 or -1, with a `reason`; 0 takes the rating back."""
+    reason = engine.conversations.rate(turn, body.value, body.reason, user)
+    return {"turn": turn, "value": body.value, "reason": reason}
 
 
 @endpoints.route("GET", "/api/privacy")
 def stored(user: str) -> StoredData:
-    """Exactly what is stored of this user: counts, profile, places, and who receives it."""
+    """Return exactly what is stored about this user, where, and who receives it."""
     return workspace().privacy().stored(user)
 
 
 @endpoints.route("DELETE", "/api/privacy/<scope>")
 def forget(scope: str, user: str, id: Id = "", repo: Id = "") -> DeletionResult:
-    """Delete of this user for good the `conversation` with this `id`, about the repository `repo`
-    or the one that it was last continued in; the `profile`; or `everything`: all conversations, the
-    profile, thumbs, vectors and cached values."""
+    """Delete data of this user for good: a `conversation`, the `profile`, or `everything`.
+
+    A `conversation` is named by its `id` and the repository `repo`, by default the one that it was
+    last continued in. `everything` is all conversations, the profile, thumbs, vectors and cached
+    values.
+    """
     space = workspace()
     if scope == "everything":
         space.answers.stop("", user)
@@ -222,17 +231,18 @@ def forget(scope: str, user: str, id: Id = "", repo: Id = "") -> DeletionResult:
 def _turns_values(
     engine: Engine, conversation: str, user: str, turns: Sequence[TurnRecord]
 ) -> list[Values]:
-    """`siblings` are the ids of the versions of a turn, itself among them, the oldest first."""
+    """Return turns as the page gets them, with answers as HTML.
+
+    `siblings` are the ids of all versions of a turn, itself included, the oldest first.
+    """
     cite, cited = citer(engine), None
     with suppress(IndexMissingError):
         cited = CitedCode(engine.files, engine.tables())
     thumbs = engine.conversations.thumbs(conversation, user)
-    siblings = {
-        one: list(versions)
-        for versions in engine.conversations.branches(conversation, user).values()
-        for one in versions
-    }
-    shown = []
+    siblings: dict[str, list[str]] = {}
+    for versions in engine.conversations.branches(conversation, user).values():
+        siblings |= {turn: list(versions) for turn in versions}
+    rows = []
     for turn in turns:
         value, reason = thumbs.get(turn.id, (0, ""))
         values: Values = turn.page() | {
@@ -241,17 +251,13 @@ def _turns_values(
             "feedback": {"value": value, "reason": reason},
         }
         if cited:
-            cited = replace(cited, chunks=turn.chunks)  # what was read of the files stays
-            values["citations"] = [
-                as_json(one)
-                | {"changed": one.verified and cited.has_changed(one.path, one.start, one.end)}
-                for one in turn.citations
-            ]
-        shown.append(values)
-    return shown
+            cited = replace(cited, chunks=turn.chunks)  # keeps the files that it has read
+            values["citations"] = [as_json(cited.updated(citation)) for citation in turn.citations]
+        rows.append(values)
+    return rows
 
 
-def _place(citation: Mapping[str, Any]) -> tuple[str, int, int]:
+def _span(citation: Mapping[str, Any]) -> tuple[str, int, int]:
     return citation["path"], citation["start"], citation["end"]
 
 
@@ -259,7 +265,7 @@ def _place(citation: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def as_markdown(repository: str, title: str, begun: float, turns: Sequence[Values]) -> str:
-    """A conversation as Markdown: title, questions, answers, and what those rest on."""
+    """Return a conversation as Markdown: title, questions, and answers with their citations."""
     parts = [f"# {_plain(title)}", f"{_plain(repository)} · {_moment(begun)}"]
     for number, turn in enumerate(turns, 1):
         parts += _turn(number, turn)
@@ -267,7 +273,7 @@ def as_markdown(repository: str, title: str, begun: float, turns: Sequence[Value
 
 
 def file_name(title: str) -> str:
-    """A name for a file after `title`, in signs that any disk takes."""
+    """Return a file name made of the words of `title`, which any disk accepts."""
     words = re.findall(r"\w+", unicodedata.normalize("NFC", title))
     return "-".join(words)[:FILE_NAME_CHARACTERS].strip("-_") or "conversation"
 
@@ -285,35 +291,37 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
         yield "**Stopped here.**"
     if turn["notice"]:
         yield f"**Note:** {_plain(turn['notice'])}"
-    if cited := dict.fromkeys(f"- {_citation(one)}" for one in turn["citations"]):
-        yield "**Citations:**\n\n" + "\n".join(cited)
-    writer = f"{turn['model']} at {turn['host']}" if turn["model"] else "without a language model"
-    writer += " · other versions are in the export as JSON" * (len(turn["siblings"]) > 1)
-    yield f"*{_moment(turn['created'])} · {_plain(writer)}*"
+    if citations := dict.fromkeys(f"- {_citation(citation)}" for citation in turn["citations"]):
+        yield "**Citations:**\n\n" + "\n".join(citations)
+    notes = [f"{turn['model']} at {turn['host']}" if turn["model"] else "without a language model"]
+    if len(turn["siblings"]) > 1:
+        notes.append("other versions are in the JSON export")
+    yield f"*{_moment(turn['created'])} · {_plain(' · '.join(notes))}*"
 
 
 def _addresses(engine: Engine, turns: Sequence[Values]) -> str:
-    """Where citations lead for who has not the repository, at its git host: with these lines at
-    the end of a Markdown text `[path:12-34]` is a link in it."""
-    hosted, found = cache(engine.files.hosted), dict[str, None]()
-    cited = [one for turn in turns for one in turn["citations"] if one["verified"]]
-    for path, start, end in map(_place, cited):
-        if PLAIN_PATH.fullmatch(path) and (address := hosted(path)):
+    """Return lines that turn each `[path:12-34]` in a Markdown text into a link to the git host."""
+    hosted, definitions = cache(engine.files.hosted), dict[str, None]()
+    citations = [citation for turn in turns for citation in turn["citations"]]
+    for citation in citations:
+        path, start, end = _span(citation)
+        if citation["verified"] and PLAIN_PATH.fullmatch(path) and (address := hosted(path)):
             address = address.format(start=start, end=end)
-            written = {f"{start}-{end}", *[f"{start}"] * (start == end)}
-            found |= dict.fromkeys(f"[{path}:{lines}]: {address}" for lines in sorted(written))
-    return "\n".join(["", *found, ""]) if found else ""
+            if start == end:  # an answer may cite one line as `path:12`
+                definitions[f"[{path}:{start}]: {address}"] = None
+            definitions[f"[{path}:{start}-{end}]: {address}"] = None
+    return "\n".join(["", *definitions, ""]) if definitions else ""
 
 
 def _citation(citation: Values) -> str:
-    place = code_span("{}:{}-{}".format(*_place(citation)))
+    span = code_span("{}:{}-{}".format(*_span(citation)))
     if not citation["verified"]:
-        return f"{place} (could not be verified)"
-    return f"{place} (source changed)" if citation.get("changed") else place
+        return f"{span} (could not be verified)"
+    return f"{span} (source changed)" if citation.get("changed") else span
 
 
 def _plain(text: str) -> str:
-    """One line of text that means nothing but itself in Markdown."""
+    """Return `text` as one line, escaped for Markdown."""
     return escape(" ".join(text.split()))
 
 

@@ -1,12 +1,12 @@
-"""How a module declares the addresses it serves: the path and what it takes, once.
+"""Declare HTTP addresses: a view's path and parameters, from which /openapi.json is made as well.
 
-A view says what it takes by its parameters: parts of the path; `body`, the JSON that was sent,
-checked by the pydantic model that it is annotated with; `engine`, that of the repository which
-`?repo=` names; `user`, who asks; all others are what stands behind the `?`, checked by their types.
-What it returns is sent as JSON unless it is a response already. Of the same declarations the
-description at /openapi.json is made; the docstring of a view is its text there.
+The parameters of a view say what it takes: parts of the path; `body`, the JSON that was sent,
+checked by the pydantic model of its annotation; `engine`, that of the repository in `?repo=`;
+`user`, the id of the user; all others come from the query string and are checked by their types.
+The result is sent as JSON unless it is a response already. The docstring of a view is its
+description in /openapi.json.
 
-In all of them lines are 1-based and inclusive, times are seconds since the epoch.
+Lines are 1-based and inclusive everywhere, times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic.json_schema import models_json_schema
 from codeqa import __version__
 from codeqa.errors import UsageError
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.security import member_of_request, require_owner
+from codeqa.web.security import current_user, require_owner
 from codeqa.web.workspace import workspace
 
 QUESTION_CHARACTERS = 20_000
@@ -47,41 +47,41 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 class Schema(BaseModel):
-    """Docstrings of fields are their descriptions."""
+    """A model whose fields are described by their docstrings."""
 
     model_config = ConfigDict(
         use_attribute_docstrings=True,
-        regex_engine="python-re",  # reads patterns as the clients of /openapi.json do
+        regex_engine="python-re",  # matches patterns as clients of /openapi.json do
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A view, and what it takes; called by Flask with the parts of the path."""
+    """A view and what it takes; Flask calls it with the parts of the path."""
 
     view: Callable[..., Any]
     status: int
-    """Of an answer."""
+    """HTTP status of a successful response."""
     owners: str
-    """What only the server's owner may do here; '' for what everybody may."""
+    """What only the owner of the server may do here, as words for the error; '' if all may."""
     query: type[BaseModel]
     body: type[BaseModel] | None
     needs: tuple[str, ...]
-    """Of `engine` and `user` those that it takes."""
+    """Which of `engine` and `user` the view takes."""
 
-    def __call__(self, **given: Any) -> Any:
+    def __call__(self, **arguments: Any) -> Any:
         if self.owners:
             require_owner(self.owners)
-        if self.status == 202:  # work that goes on behind
+        if self.status == 202:  # starts work in the background
             workspace().answers.refuse_at_the_end()
-        given |= dict(_checked(self.query, request.args.to_dict()))
+        arguments |= dict(_checked(self.query, request.args.to_dict()))
         if self.body:
-            given["body"] = _checked(self.body, json_body())
+            arguments["body"] = _checked(self.body, json_body())
         if "engine" in self.needs:
-            given["engine"] = g.engine = workspace().engine(given.pop("repo"))
+            arguments["engine"] = g.engine = workspace().engine(arguments.pop("repo"))
         if "user" in self.needs:
-            given["user"] = member_of_request().user
-        values = self.view(**given)
+            arguments["user"] = current_user().id
+        values = self.view(**arguments)
         if isinstance(values, BaseModel):
             return values.model_dump(), self.status
         if is_dataclass(values) or isinstance(values, dict):
@@ -95,15 +95,16 @@ class Endpoints(Blueprint):
     def route(  # type: ignore[override]
         self, method: str, path: str, *, status: int = 200, owners: str = ""
     ) -> Callable[[View], View]:
+        """Return a decorator that serves a view at `path`; the other arguments as in Endpoint."""
 
         def add(view: View) -> View:
             operation = f"{view.__name__}_{method.lower()}"
-            taken = get_type_hints(view, include_extras=True)
-            taken.pop("return")
-            body = taken.pop("body", None)
-            needs = tuple(name for name in ("engine", "user") if taken.pop(name, None))
+            parameters = get_type_hints(view, include_extras=True)
+            parameters.pop("return")
+            body = parameters.pop("body", None)
+            needs = tuple(name for name in ("engine", "user") if parameters.pop(name, None))
             fields: Values = {"repo": (Text, "")} if "engine" in needs else {}
-            for name, kind in taken.items():
+            for name, kind in parameters.items():
                 default = inspect.signature(view).parameters[name].default
                 if f"{name}>" not in path:
                     fields[name] = (kind, ... if default is inspect.Parameter.empty else default)
@@ -116,28 +117,30 @@ class Endpoints(Blueprint):
 
 
 def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
-    """What was sent as a `kind`. Raises UsageError that names the first field that is wrong."""
+    """Return `values` as a `kind`. Raises UsageError that names the first invalid field."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        # What is wrong first; what was sent is not told again, it may be anything.
-        first = error.errors(include_url=False, include_input=False)[0]
-        parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
+        # The error never quotes the value that was sent: it may be anything.
+        problem = error.errors(include_url=False, include_input=False)[0]
+        parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]]
         name = "".join(parts).removeprefix(".")
-        empty = first.get("ctx", {}).get("pattern") == r"\S"
-        words = "Send some text" if empty else first["msg"]
-        raise UsageError(f"`{name}` cannot be used.", f"{words}.") from None
+        is_empty = problem.get("ctx", {}).get("pattern") == r"\S"
+        advice = "Send some text" if is_empty else problem["msg"]
+        raise UsageError(f"`{name}` cannot be used.", f"{advice}.") from None
 
 
 def json_body() -> Values:
-    """The body, a JSON object, without its nulls: they are as what is not sent. Raises
-    RequestRefusedError (415) or UsageError."""
+    """Return the request's body, a JSON object, without nulls: they count as not sent.
+
+    Raises RequestRefusedError (415) or UsageError.
+    """
     if not request.is_json:
-        # A form on another page can be sent without asking, JSON cannot.
+        # A foreign page can send a form without the browser asking us first, but not JSON.
         raise RequestRefusedError(415)
     try:
         body = request.get_json(silent=True)
-        # A lone surrogate, which JSON can hold, becomes a question mark.
+        # A lone surrogate, which JSON may contain, becomes a question mark.
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:  # brackets within brackets, thousands deep
         body = None
@@ -151,12 +154,12 @@ endpoints = Endpoints("openapi", __name__)
 
 @endpoints.route("GET", "/openapi.json")
 def openapi() -> Values:
-    """This description: all addresses but the pages', and what they take."""
+    """Return this description of all addresses except the pages."""
     paths: dict[str, Values] = defaultdict(dict)
     bodies: dict[type[BaseModel], None] = {}
     for rule in current_app.url_map.iter_rules():
         endpoint = current_app.view_functions[rule.endpoint]
-        if isinstance(endpoint, Endpoint):  # else it is one of the pages
+        if isinstance(endpoint, Endpoint):  # otherwise it is a page
             # `/api/x/<path:name>` → `/api/x/{name}`
             path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
             (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
@@ -164,22 +167,22 @@ def openapi() -> Values:
             paths[path][method.lower()] = operation | {"operationId": rule.endpoint}
             if endpoint.body:
                 bodies[endpoint.body] = None
-    asked = [(body, "validation") for body in bodies]
-    schemas = models_json_schema(asked, ref_template=SCHEMAS)[1]["$defs"]  # type: ignore[arg-type]
-    closed = current_app.extensions["codeqa_gate"].closed
+    inputs = [(body, "validation") for body in bodies]
+    schemas = models_json_schema(inputs, ref_template=SCHEMAS)[1]["$defs"]  # type: ignore[arg-type]
+    without_token: list[Values] = [] if current_app.extensions["codeqa_gate"].closed else [{}]
     token = {"type": "http", "scheme": "bearer", "description": "A token of CODEQA_TOKEN."}
     return {
         "openapi": "3.1.0",
         "info": {"title": "CodeQA", "version": __version__},
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": schemas, "securitySchemes": {"token": token}},
-        "security": [*([] if closed else [{}]), {"token": []}],
+        "security": [*without_token, {"token": []}],
     }
 
 
 def _operation(arguments: list[str], endpoint: Endpoint) -> Values:
     summary, _, rest = (inspect.getdoc(endpoint.view) or "").partition("\n\n")
-    # What a `/` in it must be written as, and every other sign, is the client's to escape.
+    # Clients escape every special character in it, also `/`.
     part = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     query = endpoint.query.model_json_schema()
     operation: Values = {

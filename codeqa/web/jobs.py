@@ -1,5 +1,8 @@
-"""Work behind the page: repositories are cloned, refreshed, indexed and described in threads of
-this process or, with `CODEQA_JOBS=rq`, by `codeqa worker` (`codeqa_server/jobs.py`)."""
+"""Background work: cloning, refreshing, indexing and describing repositories.
+
+It runs in threads of this process or, with `CODEQA_JOBS=rq`, in `codeqa worker` processes
+(`codeqa_server/jobs.py`).
+"""
 
 from __future__ import annotations
 
@@ -22,19 +25,21 @@ from codeqa.types import Progress
 from codeqa.web.errors import explained
 
 LONGEST_WAIT = 10.0
-"""Seconds until a job that was cancelled is left to itself; it looks several times a second."""
+"""Longest wait for a cancelled job to end; it checks for that several times a second."""
 BUSY = "is being cloned or refreshed."
 
 Arguments = Sequence[str]
-"""Address and branch of what is cloned, else the folder."""
+"""Address and branch of a repository to clone, or the folder of one."""
 Work = Callable[[str, Arguments, Report], object]
-"""Takes the kind of a job, as `before_indexing` does, its arguments and a listener of progress."""
+"""Function that takes the kind of a job, its arguments and a listener, like `before_indexing`."""
 
 
 def before_indexing(settings: Settings, doing: str, arguments: Arguments, report: Report) -> Path:
-    """Do what comes before indexing and return the folder: clone it (`cloning`), fetch a clone anew
-    (`refreshing`) or have a model describe its methods (`describing`); `indexing` needs nothing.
-    Raises CodeQAError, and what `report` raises."""
+    """Prepare a repository for indexing and return its folder.
+
+    `doing` is `cloning`, `refreshing` (fetch a clone again), `describing` (a model describes the
+    methods) or `indexing` (no preparation). Raises CodeQAError, and what `report` raises.
+    """
     if doing == "cloning":
         return take_clone(settings, read_remote(*arguments), report).root
     location = open_location(settings, Path(arguments[0]))
@@ -50,27 +55,29 @@ def before_indexing(settings: Settings, doing: str, arguments: Arguments, report
 
 
 class Jobs(Protocol):
-    """Do such work behind the page, one job for each repository (by id) at a time."""
+    """Background jobs, at most one for each repository (by id) at a time."""
 
     def reports(self) -> dict[str, RepositoryReport]:
-        """Return what is being done, and what failed until it is started anew or dismissed."""
+        """Return running jobs, and failed ones until they are restarted or dismissed."""
 
     def start(
         self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments
     ) -> RepositoryReport:
-        """Start a job of the kind `doing` and return its report, `before` with that state; if it
-        fails it is `before` again, with the problem. Raises IndexBusyError while another job goes
-        on for that repository."""
+        """Start a job and return its report: `before` with the state `doing`.
+
+        If the job fails, the report is `before` with the problem. Raises IndexBusyError while
+        another job runs for that repository.
+        """
 
     def cancel(self, repo: str) -> None:
-        """End the job of that repository and wait for it, or forget that it failed."""
+        """Cancel the job of that repository and wait for its end, or dismiss a failed one."""
 
     def close(self) -> None:
         """End the jobs of this process."""
 
 
 class ThreadJobs:
-    """Do jobs in threads of this process, by `work`."""
+    """Jobs in threads of this process; `work` does them."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -101,7 +108,7 @@ class ThreadJobs:
     def _run(self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments) -> None:
         def report(step: Progress) -> None:
             if repo in self._cancelled:
-                raise CancelledError("It was cancelled.")
+                raise CancelledError("The job was cancelled.")
             self._reports[repo] = replace(self._reports[repo], progress=step)
 
         problem = ""

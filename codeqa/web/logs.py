@@ -1,7 +1,7 @@
-"""Write the log of a server, for people or, as lines of JSON, for programs.
+"""The log of a server: text for people, or lines of JSON for programs.
 
-It holds no question, no code, no key and no name: a request has its rule and an id, a user a digest
-that only this server can make.
+It contains no question, code, key or name. A request is logged with its URL rule and an id, a user
+with a digest that only this server can make.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from codeqa.settings import Settings
 
 REQUEST_ID = "X-Request-Id"
 TALKATIVE = ("openai", "httpx", "httpcore", "urllib3", "botocore", "markdown_it")
-"""Loggers of libraries whose words for developers quote what is sent."""
+"""Loggers of libraries whose debug messages quote what is sent."""
 SELDOM_READ = ("/static/", "/health", "/ready", "/metrics")
-"""Requests that programs send all the time, and are logged as `debug`."""
+"""Requests that programs send all the time; they are logged at `debug`."""
 
 log = logging.getLogger("codeqa.requests")
 
@@ -38,7 +38,7 @@ def start_log(settings: Settings) -> None:
 
 
 def log_requests(app: Flask) -> None:
-    """Give each request an id, its own `X-Request-Id` where that is one, and log its end."""
+    """Give each request an id, taken from a valid `X-Request-Id` header, and log its end."""
 
     @app.before_request
     def begin() -> None:
@@ -50,15 +50,11 @@ def log_requests(app: Flask) -> None:
     def end(response: Response) -> Response:
         response.headers[REQUEST_ID] = g.request_id
         rule, began = str(request.url_rule or "no address"), g.began
-        values = {
-            **request_fields(),
-            "method": request.method,
-            "rule": rule,
-            "status": response.status_code,
-        }
+        values = request_fields()
+        values |= {"method": request.method, "rule": rule, "status": response.status_code}
         level = logging.DEBUG if request.path.startswith(SELDOM_READ) else logging.INFO
 
-        def ended() -> None:  # of a stream its last line
+        def ended() -> None:  # when the last line of a stream is sent
             took = round(1000 * (time.perf_counter() - began))
             line = f"{values['method']} {rule} {values['status']} in {took} ms"
             log.log(level, line, extra={"fields": {**values, "milliseconds": took}})
@@ -68,9 +64,9 @@ def log_requests(app: Flask) -> None:
 
 
 def request_fields() -> dict[str, Any]:
-    """Return the id of this request and, once somebody is signed in, a digest of the user."""
+    """Return the id of this request and, if the user is known, a digest of their id."""
     fields = {"request": g.get("request_id", "")}
-    if member := g.get("member"):
+    if user := g.get("user"):
         key = repr(current_app.secret_key).encode()
-        fields["user"] = hmac.new(key, member.user.encode(), "sha256").hexdigest()[:16]
+        fields["user"] = hmac.new(key, user.id.encode(), "sha256").hexdigest()[:16]
     return fields

@@ -1,7 +1,7 @@
-"""The language model: which is chosen, which there are, a test, a key.
+"""The language model: choose one, list those there are, test one, delete a key.
 
-Keys only come in. What is sent to a provider goes to the host that the request names; on a
-server with several users only its owner can send anybody's questions there.
+Keys are accepted but never returned. What is sent to a provider goes to the host that the request
+names, so on a server with several users only the owner may change the model.
 """
 
 from __future__ import annotations
@@ -24,77 +24,78 @@ from codeqa.llm.providers import (
     settled,
 )
 from codeqa.web.endpoints import Endpoints, Id, Schema, Text, Values
-from codeqa.web.security import member_of_request
+from codeqa.web.security import current_user
 from codeqa.web.workspace import workspace
 
-OWNERS = "see to the language model"
+OWNERS = "change the language model"
 
 endpoints = Endpoints("models", __name__)
 
 
 class ChoiceBody(Schema):
     provider: Id = ""
-    """Empty for none, where a model is chosen."""
+    """Empty to use no model."""
     model: Id = ""
     address: Text = ""
     key: Text = ""
-    """Only taken, never given."""
+    """Accepted, but never returned."""
 
 
 @endpoints.route("GET", "/api/models")
 def overview() -> Values:
-    """The model in use and every provider; nothing is asked of any."""
-    models = _models()
+    """Return the model in use and all providers, without sending anything to them."""
+    models, is_owner = _models(), current_user().owner
+    for_one_question = models.known().values() if is_owner else ()
     problem = models.problem()
     try:
         choice = models.current()
-    except CodeQAError as error:  # a setting that names no provider; another can be chosen
+    except (
+        CodeQAError
+    ) as error:  # the setting names an unknown provider; the user can choose another
         choice, problem = None, str(error)
     return {
-        "current": {**_model(models, choice), "source": models.source()} if choice else None,
-        "providers": [_provider(models, one) for one in (*PROVIDERS, CUSTOM)],
+        "current": _model(models, choice) | {"source": models.source()} if choice else None,
+        "providers": [_provider(models, provider) for provider in (*PROVIDERS, CUSTOM)],
         "problem": problem,
-        "changeable": (owner := member_of_request().owner),
-        # Which may answer a single question.
-        "known": [_model(models, one) for one in models.known().values() if owner],
+        "changeable": is_owner,
+        "known": [_model(models, usable) for usable in for_one_question],
     }
 
 
 @endpoints.route("GET", "/api/models/local", owners=OWNERS)
 def local_servers() -> Values:
-    """Servers of models that run on this machine, and the commands that bring one."""
+    """List model servers that run on this machine, and commands that install one."""
     models = _models()
 
     def names_at(provider: ModelProvider) -> list[str] | None:
-        with suppress(CodeQAError):  # it does not run
+        with suppress(CodeQAError):  # it is not running
             return models.list_models(ModelChoice(provider.name, ""))
         return None
 
-    local = [one for one in PROVIDERS if one.local]
+    local, servers = [provider for provider in PROVIDERS if provider.local], list[Values]()
     with ThreadPoolExecutor(len(local)) as threads:
-        found = [
-            {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
-            for one, names in zip(local, threads.map(names_at, local), strict=True)
-            if names is not None
-        ]
-    return {"servers": found, "commands": LOCAL_MODEL}
+        for provider, names in zip(local, threads.map(names_at, local), strict=True):
+            if names is not None:
+                server = {"provider": provider.name, "title": provider.title}
+                servers.append(server | {"address": provider.base_url, "models": names})
+    return {"servers": servers, "commands": LOCAL_MODEL}
 
 
 @endpoints.route("POST", "/api/models/list", owners=OWNERS)
 def list_models(body: ChoiceBody) -> Values:
-    """The models that a provider offers."""
+    """List the models that a provider offers."""
     return {"models": _models().list_models(*_choice(body))}
 
 
 @endpoints.route("POST", "/api/models/test", owners=OWNERS)
 def test(body: ChoiceBody) -> Values:
-    """Ask a model for a word, to see that address, key and name are right."""
+    """Ask a model for one word, to check address, key and name."""
     return _models().test(*_choice(body))
 
 
 @endpoints.route("POST", "/api/models", owners=OWNERS)
 def choose(body: ChoiceBody) -> Values:
-    """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
+    """Use a model from now on, or none with `{"provider": ""}`; a key that is sent is stored."""
     if body.provider:
         _models().choose(*_choice(body))
     else:
@@ -104,7 +105,7 @@ def choose(body: ChoiceBody) -> Values:
 
 @endpoints.route("POST", "/api/models/forget", owners=OWNERS)
 def forget_key(body: ChoiceBody) -> Values:
-    """Delete the key that is kept for a provider or an address."""
+    """Delete the stored key of a provider or an address."""
     _models().forget_key(_choice(body)[0])
     return overview()
 
@@ -115,7 +116,7 @@ def _models() -> Models:
 
 
 def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
-    """The model that a request is about, and the key that it brings. Raises UsageError."""
+    """Return the model and the key in a request. Raises UsageError."""
     choice = ModelChoice(body.provider, body.model, body.address)
     return settled(choice), checked_key(body.key)
 
@@ -124,7 +125,7 @@ def _model(models: Models, choice: ModelChoice) -> Values:
     provider, where = provider_named(choice.provider), models.base_url(choice)
     host = ModelAddress(where).host
     return asdict(choice) | {
-        "address": where if where != provider.base_url else "",  # which a setting may name
+        "address": where if where != provider.base_url else "",  # a setting may name another
         "title": provider.title,
         "host": host,
         "local": is_loopback(host),
@@ -137,10 +138,11 @@ def _provider(models: Models, provider: ModelProvider) -> Values:
     choice = ModelChoice(provider.name, provider.chat_model)
     own = provider.name == CUSTOM.name
     try:
-        # A setting may lead elsewhere than to the provider's own address.
+        # A setting may name another address than the provider's own.
         host = "" if own else ModelAddress(models.base_url(choice)).host
         key = models.key_state(choice)
-    except CodeQAError:  # or nowhere: choosing this provider says why
+    except CodeQAError:  # the setting is wrong: choosing this provider says why
         host, key = "", "missing"
-    about = {name: getattr(provider, name) for name in ("name", "title", "key_variable", "local")}
-    return {**about, "host": host, "key": key, "model": provider.chat_model, "needs_address": own}
+    names = ("name", "title", "key_variable", "local")
+    values: Values = {name: getattr(provider, name) for name in names}
+    return values | {"host": host, "key": key, "model": provider.chat_model, "needs_address": own}

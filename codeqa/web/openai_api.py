@@ -1,7 +1,7 @@
-"""OpenAI's chat API over the same pipeline, so that other chat clients can use CodeQA as a model.
+"""OpenAI's chat API on top of the same pipeline, so that chat clients can use CodeQA as a model.
 
-The client keeps its conversation and sends all of it each time; nothing is stored here. What is
-searched is decided as with automatic retrieval.
+The client sends its whole conversation each time, and nothing is stored here. The code is searched
+when a question needs it, as with automatic retrieval.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_f
 from codeqa.repositories.multi_repo import member_names
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import asked_here, exchanges_from_client
+from codeqa.web.questions_api import exchanges_from_client, for_this_user
 from codeqa.web.run import AnswerRun
 from codeqa.web.workspace import reader_gone, workspace
 
@@ -44,7 +44,7 @@ class TextPart(Schema):
 def _parts(content: Any) -> Any:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [] if content is None else content  # only tools were called
+    return [] if content is None else content  # None: the message only calls tools
 
 
 class ClientMessage(Schema):
@@ -60,53 +60,53 @@ class ClientMessage(Schema):
 
 class StreamOptions(Schema):
     include_usage: bool | None = None
-    """Whether a last piece tells what the answer cost."""
+    """Whether a last event has the number of tokens."""
 
 
 class CompletionBody(Schema):
-    """What of OpenAI's request is heeded; what else there is, such as `temperature`, is not."""
+    """The used part of OpenAI's request; other fields, such as `temperature`, are ignored."""
 
     model: Text
-    """`codeqa`, or one of the names at /v1/models for another repository."""
+    """`codeqa` for the current repository, or another name from /v1/models."""
     messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=2_000)]
-    """The conversation so far; the last entry by the user is the question."""
+    """The conversation so far; the last message of the user is the question."""
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
 
 
 @endpoints.route("GET", "/v1/models")
 def models() -> Values:
-    """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
+    """List `codeqa`, which stands for the current repository, and a name for each indexed one."""
     about = {"object": "model", "created": 0, "owned_by": MODEL}
     return {"object": "list", "data": [{"id": name, **about} for name in _repositories()]}
 
 
 @endpoints.route("POST", "/v1/chat/completions")
 def complete(body: CompletionBody) -> Response | Values:
-    """The answer to the last entry by the user, in one piece or, with `stream`, as events.
+    """Answer the last message of the user, in one piece or, with `stream`, as events.
 
-    `temperature` and other wishes about a model are not heeded, tools are never called, and
-    images are refused. What the client's system messages ask for goes along as plain text
-    behind the question; it never takes the place of CodeQA's own rules.
+    `temperature` and similar fields are ignored, tools are never called, and images are refused.
+    The client's system messages are added to the question as plain text; they never replace
+    CodeQA's own rules.
     """
     options, id_ = _read_messages(body.messages), f"chatcmpl-{uuid.uuid4().hex}"
-    if (repository := _repositories().get(body.model)) is None:
-        raise NotFoundError(
-            "There is no such model.", "Use `codeqa` to ask about the current repository."
-        )
+    repository = _repositories().get(body.model)
+    if repository is None:
+        advice = "Use `codeqa` for the current repository, or a name from /v1/models."
+        raise NotFoundError("This model does not exist.", advice)
     engine = workspace().engine(repository)
     about = {"id": id_, "created": int(time.time()), "model": body.model}
-    run = workspace().answers.start(engine, asked_here(engine, options), gone=reader_gone())
+    run = workspace().answers.start(engine, for_this_user(engine, options), gone=reader_gone())
     events = _raised(run)
     if body.stream:
-        # A failure before the first word has a status of its own, which clients understand best.
-        begun = []
+        # An error before the first word is raised here: clients handle an HTTP status best.
+        first_events = []
         for event in events:
-            begun.append(event)
+            first_events.append(event)
             if isinstance(event, Token | Done):
                 break
         with_usage = bool(body.stream_options.include_usage)
-        return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
+        return Response(_stream(about, first_events, events, with_usage), headers=HEADERS)
     answer = whole_answer(events)
     done = answer.done
     message = {"role": "assistant", "content": answer.text, "refusal": None}
@@ -128,14 +128,14 @@ def _finish_reason(done: Done) -> str:
 
 
 def _usage(done: Done) -> dict[str, int]:
-    """Return the tokens of the model behind the answer; none where none was asked."""
+    """Return the tokens that the model counted; zeros if no model was asked."""
     prompt, completion = done.record.tokens.prompt, done.record.tokens.completion
     total = prompt + completion
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
 def _raised(run: AnswerRun) -> Generator[Event]:
-    """Yield the events of an answer; an error among them is raised."""
+    """Yield the events of an answer. Raises the error of a failed one."""
     with closing(run):
         for event in run:
             if isinstance(event, Failed):
@@ -144,18 +144,20 @@ def _raised(run: AnswerRun) -> Generator[Event]:
 
 
 def _stream(
-    about: Values, begun: Sequence[Event], events: Generator[Event], with_usage: bool
+    about: Values, first_events: Sequence[Event], events: Generator[Event], with_usage: bool
 ) -> Iterator[bytes]:
-    """The server-sent events of an answer, whose last is `[DONE]` unless it failed."""
+    """Yield the server-sent events of an answer; `[DONE]` is the last unless it failed."""
 
     def chunk(delta: Mapping[str, Any], reason: str | None = None, **more: Any) -> bytes:
         choices = [_choice("delta", delta, reason)]
-        values = {**about, "object": "chat.completion.chunk", "choices": choices}
-        return _sent({**values, **({"usage": None} if with_usage else {}), **more})
+        values = about | {"object": "chat.completion.chunk", "choices": choices}
+        if with_usage:
+            values["usage"] = None
+        return _encoded(values | more)
 
     try:
         yield chunk({"role": "assistant", "content": ""})
-        for event in chain(begun, events):
+        for event in chain(first_events, events):
             if isinstance(event, Token):
                 yield chunk({"content": event.text})
             elif isinstance(event, Done):
@@ -164,28 +166,33 @@ def _stream(
                     yield chunk({}, choices=[], usage=_usage(event))
                 yield b"data: [DONE]\n\n"
                 return
-        raise RequestRefusedError(503)  # the server ends
+        raise RequestRefusedError(503)  # the server is shutting down
     except Exception as error:
-        yield _sent(api_failure(explained(error))[0])
+        yield _encoded(api_failure(explained(error))[0])
     finally:
         events.close()
 
 
-def _sent(values: Mapping[str, Any]) -> bytes:
+def _encoded(values: Mapping[str, Any]) -> bytes:
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return f"data: {text}\n\n".encode("utf-8", "replace")
 
 
 def _repositories() -> dict[str, str]:
-    """Names of models, and the ids of the repositories that they ask about: '' for the current one,
-    `codeqa/<name>` each that is indexed."""
-    named = member_names(workspace().visible())
-    return {MODEL: ""} | {f"{MODEL}/{name}": one.id for name, one in named.items()}
+    """Return the repository id for each name of a model.
+
+    `codeqa` has '', the current repository; `codeqa/<name>` is an indexed one.
+    """
+    locations = member_names(workspace().visible())
+    return {MODEL: ""} | {f"{MODEL}/{name}": where.id for name, where in locations.items()}
 
 
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
-    """The last entry by the user is the question, which may be searched for without a tag; what
-    stands behind it is left out. Raises UsageError where there is none, and ContextLengthError."""
+    """Return the question, the last message of the user, and the exchanges before it.
+
+    Messages after the question are left out. Raises UsageError if there is no question, and
+    ContextLengthError if it is too long.
+    """
     exchanges = exchanges_from_client((message.role, message.text) for message in messages)
     if not exchanges:
         raise UsageError("There is no question.", "Send a message of the role user with text.")
@@ -194,5 +201,6 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
         raise ContextLengthError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
-    wishes = "\n\n".join(one.text for one in messages if one.role in RULES and one.text.strip())
+    rules = [message.text for message in messages if message.role in RULES]
+    wishes = "\n\n".join(text for text in rules if text.strip())
     return AskOptions(question, retrieval="auto", history=history, instructions=wishes, keep=False)

@@ -1,4 +1,4 @@
-"""Questions over HTTP: streamed for the page and other clients, or in one piece."""
+"""Answer questions over HTTP: as a stream for the page and other clients, or in one piece."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from codeqa.types import Exchange
 from codeqa.web.ai_sdk import HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.run import AnswerRun
-from codeqa.web.security import TERMINAL, member_of_request, require_owner
+from codeqa.web.security import TERMINAL, current_user, require_owner
 from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
-"""Ends of addresses below a conversation's, which its id must therefore not have."""
+"""Ends of addresses below that of a conversation; the id of none may end like this."""
 
 UNANSWERED = "(No answer was given.)"
-"""Stands for what is missing where the user wrote twice in a row: models want both in turn."""
+"""Stands for a missing answer when the user wrote twice in a row: models expect turns."""
 
 endpoints = Endpoints("questions", __name__)
 
 
 def _options() -> type[Schema]:
-    """The fields of QuestionOptions, checked as what a client sends."""
+    """Return a schema that checks the fields of QuestionOptions in a client's request."""
     places = Annotated[list[Span], Field(max_length=PLACES)]
     checked: dict[Any, Any] = {str: Id, tuple[str, ...]: places}
     options: Values = {}
     for field in fields(QuestionOptions):
         kind = get_type_hints(QuestionOptions)[field.name]
-        if field.name == "rerank":  # only what the source system takes for yes
+        if field.name == "rerank":  # `parse_rerank` says which values mean yes
             kind = Annotated[bool, BeforeValidator(parse_rerank)]
         about = Field(default=field.default, description=field.metadata["help"])
         options[field.name] = (checked.get(kind, kind), about)
@@ -56,7 +56,7 @@ class SdkMessage(Schema):
     role: str
     content: str | list[Any] | None = None
     parts: list[Any] = Field(default_factory=list)
-    """What is said where `content` does not say it; those with a `text` count."""
+    """The message in parts, used when `content` is empty; only parts with a `text` count."""
 
     @property
     def text(self) -> str:
@@ -67,98 +67,106 @@ class SdkMessage(Schema):
 
 
 class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declared once
-    """A question, in `question`, `query` or the last user's entry of `messages`."""
+    """A question, in `question`, `query` or the user's last message in `messages`."""
 
     question: str = ""
-    """`@codebase` in it has the code base searched."""
+    """With `@codebase` in it, the code base is searched."""
     query: str = ""
-    """The same under its older name."""
+    """The older name of `question`."""
     messages: list[SdkMessage] = Field(default_factory=list)
-    """A conversation as the AI SDK sends it; the last entry by the user is the question. Without
-    `conversation` the client keeps it, and `retrieval` is `auto` for its follow-ups."""
+    """A conversation as the AI SDK sends it; the user's last message is the question. Without
+    `conversation` the client keeps the conversation, and its follow-ups have `retrieval` `auto`."""
     repo: Text = ""
     """Id of the repository; empty for the current one."""
     repos: list[Id] = Field(default_factory=list, max_length=MOST_REPOSITORIES)
-    """Ids of several repositories that are asked at once; paths of the answer begin with their
-    names."""
+    """Ids of several repositories to ask at once; paths in the answer begin with their names."""
     render: bool = False
-    """Whether the stream also holds what the page shows."""
+    """Whether the stream also has what the page shows."""
     without_model: bool = False
     """Answer by quoting the code, without a language model."""
 
 
 @endpoints.route("POST", "/chat/stream")
 def stream(body: QuestionBody) -> Response:
-    """The answer as a data stream.
+    """Answer a question as a data stream.
 
-    Lines of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` a failure, `e:` and `d:` the
-    end. With `render` also stages with times, finished blocks as safe HTML, and what else the
-    page shows; with `render` and `conversation` it goes on when its reader leaves, until it is
-    stopped, and is read along at /api/conversations/{conversation}/answer.
+    The lines are those of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` an error, `e:` and
+    `d:` the end. With `render` they also have stages with times, finished blocks as safe HTML, and
+    what else the page shows. With `render` and `conversation` the answer goes on after the client
+    leaves, until it is stopped; /api/conversations/{conversation}/answer reads it along.
     """
-    engine, options = _asked_engine(body)
+    engine, options = _engine_and_options(body)
     cite = citer(engine) if body.render else None
-    if cite and options.conversation and member_of_request() != TERMINAL:
+    if cite and options.conversation and current_user() != TERMINAL:
         place = place_of(engine, options.conversation)
         runs = workspace().answers
         lines = runs.start_for_page(engine, options, place, cite, reader_gone())
         return Response(lines, headers=HEADERS)
     run = start_alone(engine, options)
     response = Response(encode_stream(run, cite=cite), headers=HEADERS)
-    response.call_on_close(run.close)  # also where nobody reads a line
+    response.call_on_close(run.close)  # also when nobody reads a line
     return response
 
 
 @endpoints.route("POST", "/chat")
 def batch(body: QuestionBody) -> Values:
-    """The answer in one piece, with what it came from."""
-    with closing(start_alone(*_asked_engine(body))) as run:
+    """Answer a question in one piece, with its sources."""
+    with closing(start_alone(*_engine_and_options(body))) as run:
         answer = whole_answer(run)
     return {"response": answer.text, **answer.done.whole()}
 
 
 @endpoints.route("POST", "/")
 def ask(body: QuestionBody) -> Values:
-    """The answer in one piece: `{query, rerank}` gives `{response}`.
+    """Answer a question in one piece: `{query, rerank}` gives `{response}`.
 
-    Without `conversation` the questions of one session are one conversation.
+    Without `conversation` all questions of a session are one conversation.
     """
-    engine, options = _asked_engine(body)
-    usual = session.setdefault("conversation", uuid.uuid4().hex)
-    options = replace(options, conversation=options.conversation or str(usual), history=None)
+    engine, options = _engine_and_options(body)
+    of_session = session.setdefault("conversation", uuid.uuid4().hex)
+    options = replace(options, conversation=options.conversation or str(of_session), history=None)
     with closing(start_alone(engine, options)) as run:
         return {"response": whole_answer(run).text}
 
 
 def start_alone(engine: Engine, options: AskOptions) -> AnswerRun:
-    """Start an answer that only who asked for it reads. Raises RequestRefusedError while another
-    one is made in its conversation; all terminals share one, and do not wait."""
-    shared = member_of_request() != TERMINAL and options.conversation
-    place = place_of(engine, shared or uuid.uuid4().hex)
+    """Start an answer that only this request reads.
+
+    Raises RequestRefusedError while its conversation is being answered. That does not hold for the
+    terminal: all terminals share one conversation.
+    """
+    exclusive = current_user() != TERMINAL and options.conversation
+    place = place_of(engine, exclusive or uuid.uuid4().hex)
     return workspace().answers.start(engine, options, place, reader_gone())
 
 
-def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
-    """What `body` asks, and what it is asked of. Raises UsageError, and NotFoundError for a
-    repository that is not indexed."""
+def _engine_and_options(body: QuestionBody) -> tuple[Engine, AskOptions]:
+    """Return the engine of the repository in `body`, and the question with its options.
+
+    Raises UsageError, and NotFoundError for a repository that is not indexed.
+    """
     if body.with_model:
         require_owner("choose the model of an answer")
     ids = ID_SEPARATOR.join(dict.fromkeys(body.repos))
     engine, options = workspace().engine(ids or body.repo), _ask_options(body)
-    return engine, asked_here(engine, options)
+    return engine, for_this_user(engine, options)
 
 
-def asked_here(engine: Engine, options: AskOptions) -> AskOptions:
-    """Return the options of who sent this request, and note for its log what is asked."""
+def for_this_user(engine: Engine, options: AskOptions) -> AskOptions:
+    """Return `options` with the user of this request; note question and engine for the logs."""
     g.question, g.engine = options.question, engine
-    return replace(options, user=member_of_request().user)
+    return replace(options, user=current_user().id)
 
 
 def _ask_options(body: QuestionBody) -> AskOptions:
-    """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
-    the question. Raises UsageError."""
-    exchanges = exchanges_from_client((one.role, one.text) for one in body.messages)
-    texts = (body.question, body.query, *(one.question for one in exchanges[-1:]))
+    """Return the question and its options. Raises UsageError.
+
+    The question is the first text among `question`, `query` and the user's last message.
+    """
+    exchanges = exchanges_from_client((message.role, message.text) for message in body.messages)
+    texts = [body.question, body.query]
+    if exchanges:
+        texts.append(exchanges[-1].question)
     question = next((text for text in texts if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
@@ -169,32 +177,37 @@ def _ask_options(body: QuestionBody) -> AskOptions:
     chosen = {field.name: getattr(body, field.name) for field in fields(QuestionOptions)}
     if body.conversation.endswith(RESERVED):
         raise UsageError(
-            f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
+            f"The id of a conversation cannot end with {' or '.join(RESERVED)}.",
+            "Choose another id.",
         )
     history = exchanges[:-1] if question == texts[-1] else exchanges
     if history and not body.conversation:
-        # It keeps the conversation itself, and no code of earlier answers.
+        # The client keeps the conversation, but not the code of earlier answers.
         chosen |= {"history": history, "retrieval": body.retrieval or "auto"}
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
 def exchanges_from_client(messages: Iterable[tuple[str, str]]) -> tuple[Exchange, ...]:
-    """Return the messages of a client, pairs of role and text, by question and answer; the last
-    holds what it asks now."""
-    pairs: list[Exchange] = []  # an answer before the first question is nobody's
-    for role, text in ((role, text) for role, text in messages if text.strip()):
-        if role == "user":
-            pairs.append(Exchange(text, UNANSWERED))
-        elif role == "assistant" and pairs:
-            last = pairs[-1]
-            whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
-            pairs[-1] = Exchange(last.question, whole)
-    return tuple(pairs)
+    """Return the messages of a client (role and text) as exchanges; the last has the new question.
+
+    An answer before the first question is left out.
+    """
+    exchanges: list[Exchange] = []
+    for role, text in messages:
+        if role == "user" and text.strip():
+            exchanges.append(Exchange(text, UNANSWERED))
+        elif role == "assistant" and text.strip() and exchanges:
+            last = exchanges[-1]
+            answer = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
+            exchanges[-1] = Exchange(last.question, answer)
+    return tuple(exchanges)
 
 
 def citer(engine: Engine) -> Cite:
-    """Return what gives the address of the page with cited lines open; '' for what is no citation,
-    None for lines that no indexed file has."""
+    """Return a function that gives the address of the page with the cited lines open.
+
+    It returns '' for text that is no citation, and None for lines that no indexed file has.
+    """
     line_count = cache(engine.files.line_count)
 
     def cite(path: str, start: int, end: int) -> str | None:
@@ -202,7 +215,7 @@ def citer(engine: Engine) -> Cite:
         if 1 <= start <= min(end, count):
             query = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
             return f"/?{urlencode(query, safe='/')}"
-        with suppress(CodeQAError):  # the index is gone by now
+        with suppress(CodeQAError):  # the index was removed meanwhile
             if not (count or CitedCode(engine.files, engine.tables()).is_missing(path)):
                 return ""
         return None

@@ -1,6 +1,4 @@
-"""The repositories: listed, opened, cloned, refreshed, renamed, removed; the folders that one is
-chosen from; the index of one, what it leaves out, and as of which commit; and whether the server
-runs."""
+"""Manage repositories, their indexes and their other commits; and the health of the server."""
 
 from __future__ import annotations
 
@@ -28,24 +26,24 @@ from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.running import proof
-from codeqa.web.security import LOCAL, TERMINAL_TOKEN, member_of_request, require_owner
+from codeqa.web.security import LOCAL, TERMINAL_TOKEN, current_user, require_owner
 from codeqa.web.workspace import workspace
 
 FOLDERS_SHOWN = 1_000
 OWNERS = "change which repositories there are"
 
 SKIPPED_PATHS = 500
-"""Paths listed per reason; the count tells how many there are."""
+"""Most paths listed per reason; the count is complete."""
 
 endpoints = Endpoints("repositories", __name__)
 
 
 class PathBody(Schema):
     path: Filled
-    """Full path of a folder; `~` stands for the home folder of who runs the server. Or the
-    address of a git repository, by https or ssh."""
+    """Full path of a folder (`~` is the home folder of the server's user), or the address of a git
+    repository, by https or ssh."""
     branch: Text = ""
-    """Of an address: the branch or tag to clone; empty for the usual one."""
+    """The branch or tag to clone from an address; empty for the default branch."""
 
 
 class NameBody(Schema):
@@ -59,7 +57,7 @@ class SteerBody(Schema):
 
 class RevisionBody(Schema):
     revision: Filled
-    """A commit as git takes it: a hash or its beginning, a branch, a tag, `HEAD~3`."""
+    """A commit in git's notation: a hash or its beginning, a branch, a tag, `HEAD~3`."""
 
 
 class Challenge(Schema):
@@ -68,44 +66,47 @@ class Challenge(Schema):
 
 @endpoints.route("GET", "/api/repos")
 def repositories() -> Values:
-    """The repositories with an index, the one updated last first, and those being cloned;
-    `changeable`, whether this user may add, refresh, rename and remove."""
-    space = workspace()
-    member, reports = member_of_request(), {one.id: report_on(one) for one in space.visible()}
-    jobs = space.jobs.reports().items()  # where something is cloned to there is nothing to see yet
-    reports |= {repo: one for repo, one in jobs if not member.sees or repo in reports}
-    found = [*reports.items()]
-    found.sort(key=lambda row: (row[1].state != "cloning", -row[1].updated_at))
+    """List the repositories with an index, the last updated first, and those being cloned.
+
+    `changeable` says whether this user may add, refresh, rename and remove them.
+    """
+    space, user = workspace(), current_user()
+    reports = {location.id: report_on(location) for location in space.visible()}
+    for repo, report in space.jobs.reports().items():
+        if not user.sees or repo in reports:  # rules cannot judge a clone before it is there
+            reports[repo] = report
+    rows = [_row(repo, report) for repo, report in reports.items()]
+    rows.sort(key=lambda row: (row["state"] != "cloning", -row["updated_at"]))
     return {
         "current": space.engine().location.id if space.usual() else "",
-        "changeable": member.owner,
-        "repositories": [_row(repo, report) for repo, report in found],
+        "changeable": user.owner,
+        "repositories": rows,
     }
 
 
 @endpoints.route("POST", "/api/repos", status=202)
 def add(body: PathBody) -> Values:
-    """Open the repository at `path`, cloned first if it is an address, and index it behind.
+    """Open the repository at `path`, cloned first if it is an address; indexing goes on after this.
 
-    What the server may read is its owner's to show: others open what is indexed already.
+    Only the owner may add a repository; others can open those that are indexed already.
     """
-    space, given = workspace(), body.path.strip()
-    if looks_remote(given):
+    space, path = workspace(), body.path.strip()
+    if looks_remote(path):
         require_owner(OWNERS)
-        remote = read_remote(given, body.branch)
+        remote = read_remote(path, body.branch)
         location = clone_location(space.settings, remote)
         url, branch = remote.url, remote.branch
         about = RepositoryReport(location.name, url, "failed", url=url, branch=branch)
         return _row(location.id, space.begin("cloning", location, about, url, branch))
-    if Path(given) not in [location.root for location in space.visible()]:
+    if Path(path) not in [location.root for location in space.visible()]:
         require_owner(OWNERS)
-    location = space.open(Path(given)).location
+    location = space.open(Path(path)).location
     return _row(location.id, report_on(location))
 
 
 @endpoints.route("POST", "/api/repos/<repo>", owners=OWNERS)
 def rename(repo: str, body: NameBody) -> Values:
-    """Show the repository by another name."""
+    """Give the repository another name."""
     location = find_repository(workspace().settings, repo)
     workspace().rename(location, body.name)
     return _row(location.id, report_on(location))
@@ -113,7 +114,7 @@ def rename(repo: str, body: NameBody) -> Values:
 
 @endpoints.route("POST", "/api/repos/<repo>/refresh", status=202, owners=OWNERS)
 def refresh(repo: str) -> Values:
-    """Fetch the newest commit where it is a clone, and index what changed, behind."""
+    """Fetch the newest commit of a clone, and index the changes; both go on after this request."""
     space = workspace()
     location = find_repository(space.settings, repo)
     return _row(location.id, space.begin("refreshing", location))
@@ -121,15 +122,17 @@ def refresh(repo: str) -> Values:
 
 @endpoints.route("POST", "/api/repos/<repo>/cancel", owners=OWNERS)
 def cancel(repo: str) -> Values:
-    """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
+    """Cancel cloning or refreshing, or dismiss a failed one. A cancelled clone is deleted."""
     workspace().jobs.cancel(repo)
     return {"removed": repo}
 
 
 @endpoints.route("DELETE", "/api/repos/<repo>", owners=OWNERS)
 def remove(repo: str) -> Values:
-    """Delete its index, and its files if they are a clone that was made by its address. Its
-    conversations stay."""
+    """Delete the index of a repository, and its files if CodeQA cloned them.
+
+    Its conversations stay.
+    """
     space = workspace()
     space.remove(find_repository(space.settings, repo))
     return {"removed": repo}
@@ -137,24 +140,26 @@ def remove(repo: str) -> Values:
 
 @endpoints.route("GET", "/api/folders", owners=OWNERS)
 def folders(path: Text = "") -> Values:
-    """The folders in the folder at `path` of the server's machine, for its owner to choose one;
-    without it in the home folder of who runs the server."""
+    """List the folders in the folder at `path` on the server's machine.
+
+    Without `path`, list those in the home folder of the user that the server runs as.
+    """
     top = with_home(Path(path.strip() or "~"))
     own = workspace().settings.data_dir.resolve()
     try:
         real = top.resolve(strict=True)
         if real.is_relative_to(own):
             raise PermissionError
-        found = sorted(_folders_in(real, own), key=lambda one: one["name"].lower())
+        rows = sorted(_folders_in(real, own), key=lambda row: row["name"].lower())
     except (OSError, ValueError, RuntimeError):  # a loop of links
         raise RepositoryError(
-            f"{top} cannot be opened.", "Give the full path of a folder that you may read."
+            f"{top} cannot be opened.", "Give the full path of a folder that the server may read."
         ) from None
     return {
         "path": str(real),
         "parent": "" if real.parent == real else str(real.parent),
         "git": (real / ".git").exists(),
-        "folders": found[:FOLDERS_SHOWN],
+        "folders": rows[:FOLDERS_SHOWN],
     }
 
 
@@ -168,8 +173,11 @@ def _folders_in(top: Path, own: Path) -> Iterator[Values]:
 
 
 def _row(repo: str, report: RepositoryReport) -> Values:
-    """`state` may also be `cloning`, `refreshing` or `describing`, with `progress`, or `failed`:
-    it was not cloned, and `problem` says why."""
+    """Return a repository as JSON.
+
+    Its `state` may also be `cloning`, `refreshing` or `describing`, with `progress`, or `failed`:
+    then it could not be cloned, and `problem` says why.
+    """
     return asdict(report) | {"id": repo, "open": workspace().is_open(repo)}
 
 
@@ -178,7 +186,7 @@ def _row(repo: str, report: RepositoryReport) -> Values:
 
 @endpoints.route("GET", "/api/status")
 def status(engine: Engine) -> Values:
-    """What the index holds and what is being done to it."""
+    """Return what the index holds and what is being done to it."""
     about, reranker = engine.index.status(), reranker_status(engine.settings)
     return asdict(about) | {
         "id": engine.location.id,
@@ -188,76 +196,81 @@ def status(engine: Engine) -> Values:
         "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
         "reranker_command": reranker.command,
         "skipped_total": sum(about.skipped.values()),
-        "steerable": member_of_request().owner,
+        "steerable": current_user().owner,
     }
 
 
 @endpoints.route("POST", "/api/index", status=202, owners="steer indexing")
 def steer(engine: Engine, body: SteerBody) -> Values:
-    """Pause or cancel the indexing of this server, look for changes now, which ends a pause, or
-    have the chosen model describe the methods, which sends it their code.
+    """Pause or cancel indexing, check for changes now, or have the model describe the methods.
 
-    What is committed stays and can be searched. It concerns every user, so it is the owner's.
+    `check` ends a pause; `describe` sends the code of the methods to the chosen model. What is
+    indexed so far stays and can be searched.
     """
     space, action = workspace(), body.action
     queued = bool(space.settings.jobs)
     if action == "pause" and queued:
-        raise UsageError("A worker cannot be paused.", "Cancel it; the next run completes it.")
+        raise UsageError(
+            "A worker cannot be paused.", "Cancel it: the next run goes on from there."
+        )
     if not queued and action != "describe":
         getattr(engine.index, action)()
         return status(engine)
-    for one in engine.repositories:
+    for location in engine.repositories:
         if action == "cancel":
-            space.jobs.cancel(one.id)
+            space.jobs.cancel(location.id)
         else:
-            space.begin({"check": "indexing", "describe": "describing"}[action], one)
+            space.begin({"check": "indexing", "describe": "describing"}[action], location)
     return status(engine)
 
 
 @endpoints.route("GET", "/api/skipped")
 def skipped(engine: Engine) -> Values:
-    """Files that are not indexed, by reason, the most frequent first."""
+    """List the files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
     with suppress(IndexMissingError):
         for file in engine.tables().skipped():
             paths[file.reason].append(file.path)
+    most_frequent_first = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
     groups = [
-        {"reason": reason, "count": len(found), "paths": sorted(found)[:SKIPPED_PATHS]}
-        for reason, found in sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
+        {"reason": reason, "count": len(files), "paths": sorted(files)[:SKIPPED_PATHS]}
+        for reason, files in most_frequent_first
     ]
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
 
 @endpoints.route("GET", "/health")
 def health() -> Values:
-    """The server runs, or ends once what it is writing has ended: `draining`."""
+    """Return `ok`, or `draining` when the server ends after its running answers."""
     return {"status": "draining" if workspace().answers.draining.is_set() else "ok"}
 
 
 @endpoints.route("GET", "/ready")
 def ready() -> Values:
-    """Questions can be answered: an index is there, be it complete or being updated, and the server
-    is not about to end. A proxy asks, which is nobody's."""
+    """Return the state of the index when questions can be answered; fail with 503 otherwise.
+
+    A load balancer asks this, without a user.
+    """
     space = workspace()
     if space.answers.draining.is_set():
         raise RequestRefusedError(503)
-    about = space.engine(member=LOCAL).index.status() if space.usual(LOCAL) else None
-    if about is None or not about.files:
+    index = space.engine(user=LOCAL).index.status() if space.usual(LOCAL) else None
+    if index is None or not index.files:
         raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")
-    return {"status": about.state}
+    return {"status": index.state}
 
 
 @endpoints.route("POST", "/api/terminal/hello")
 def hello(body: Challenge) -> Values:
-    """Proves that this is the server that it is taken for, before a terminal sends its token."""
+    """Prove to a terminal that this is its server, before it sends its token."""
     if not is_loopback(request.remote_addr or ""):
-        raise RequestRefusedError(403, "Ask it on this machine.")
+        raise RequestRefusedError(403, "Ask from the server's own machine.")
     return {"proof": proof(current_app.config[TERMINAL_TOKEN], body.challenge)}
 
 
 @endpoints.route("GET", "/api/revisions")
 def revisions(engine: Engine) -> Values:
-    """Which commit this is, and the branches and tags that there are."""
+    """Return the commit that is open, and the branches and tags of the repository."""
     location = engine.location
     base = workspace().engine(location.snapshot_of).location if location.snapshot_of else location
     return {"repository": base.id, "commit": location.commit, "names": revision_names(base.root)}
@@ -265,9 +278,9 @@ def revisions(engine: Engine) -> Values:
 
 @endpoints.route("POST", "/api/revisions", owners="open another commit")
 def open_revision(engine: Engine, body: RevisionBody) -> Values:
-    """Index the repository as it was at a commit, beside it; by its `id` that is asked and read.
+    """Index the repository as it was at a commit, next to the current one, under its own `id`.
 
-    It holds what the owner need not have indexed, so nobody else may.
+    Only the owner may: old commits may contain files that the owner did not want to index.
     """
     space = workspace()
     base = space.engine(engine.location.snapshot_of or engine.location.id)

@@ -1,7 +1,7 @@
 """The answers that this process makes, each from its start to its end.
 
-An answer of a page goes on when its page is closed: a thread of its own makes it, and whoever has
-its conversation open reads along. Any other ends with the request that asked for it.
+An answer for the page goes on when the page is closed: a thread of its own makes it, and every page
+with this conversation open reads along. Any other answer ends with its request.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from codeqa.web.board import AnswerBoard, AnswerLines, Place
 from codeqa.web.errors import RequestRefusedError
 
 LOOKS_EVERY = 0.05
-"""Seconds between two looks whether all answers have ended."""
+"""Seconds between two checks whether all answers have ended."""
 
 
 class AnswerRun:
     """One answer: an iterator over its events, which counts as running until it is closed.
 
-    It ends when it is stopped, when the server ends, and when its reader is `gone`; without that
-    it is read along at `place`, and ends when nobody does.
+    It ends when it is stopped, when the server ends, and when its reader is `gone`. Without `gone`
+    pages read it along at `place`, and it ends when none does any more.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class AnswerRun:
         self._events: Events = engine.chat.ask(self._options)
 
     def cancelled(self) -> bool:
-        """Whether it is to end."""
+        """Return whether it has to end."""
         return self._runs.closing.is_set() or self.lines.stop.is_set() or self._unwanted()
 
     def __iter__(self) -> Self:
@@ -63,7 +63,7 @@ class AnswerRun:
     def __next__(self) -> Event:
         try:
             event = next(self._events)
-        except BaseException:  # its end, too
+        except BaseException:  # including StopIteration
             self.close()
             raise
         if isinstance(event, Asked) and self.lines.turn is None:
@@ -73,25 +73,29 @@ class AnswerRun:
         return event
 
     def close(self) -> None:
-        """End it; what came of it is kept."""
+        """End it; the text so far is stored."""
         self._events.close()
         self._runs.end(self)
 
     def make(self, cite: Cite) -> None:
-        """Make all of it for those who read along, and then a title for its conversation."""
+        """Make the whole answer for its readers, and then a title for its conversation."""
         try:
             for line in encode_stream(self, cite=cite):
                 self.lines.add(line)
-        finally:  # readers wait for it, however that ended
+        finally:  # readers wait for this
             self._runs.leave(self)
         if self.done:
-            alone = is_loopback(self.done.record.host)  # such a server makes one answer at a time
-            stop = lambda: self._runs.closing.is_set() or (alone and self._runs.any())  # noqa: E731
+            # A local model makes one answer at a time: a question goes before a title.
+            is_local = is_loopback(self.done.record.host)
+
+            def stop() -> bool:
+                return self._runs.closing.is_set() or (is_local and self._runs.any())
+
             self.engine.chat.give_title(replace(self._options, cancelled=stop), self.done.turn)
 
 
 class Runs:
-    """The answers that this process makes; `board` knows those of all processes."""
+    """The running answers of this process; `board` knows those of all processes."""
 
     def __init__(self, settings: Settings, board: AnswerBoard) -> None:
         self.draining, self.closing = threading.Event(), threading.Event()
@@ -99,6 +103,7 @@ class Runs:
         self._running: set[AnswerRun] = set()
 
     def any(self) -> bool:
+        """Return whether an answer is being made."""
         return bool(self._running)
 
     def start(
@@ -108,8 +113,11 @@ class Runs:
         place: Place | None = None,
         gone: Cancelled | None = None,
     ) -> AnswerRun:
-        """Start an answer. Raises RequestRefusedError as `refuse_at_the_end` does, and at a place
-        as `AnswerBoard.enter` does."""
+        """Start an answer.
+
+        Raises RequestRefusedError as `refuse_at_the_end` does, and with a `place` as
+        `AnswerBoard.enter` does.
+        """
         self.refuse_at_the_end()
         run = AnswerRun(self, engine, options, place, gone)
         if place:
@@ -121,42 +129,44 @@ class Runs:
     def start_for_page(
         self, engine: Engine, options: AskOptions, place: Place, cite: Cite, gone: Cancelled
     ) -> Iterator[bytes]:
-        """Start an answer that is read along, and yield its lines until this reader is `gone`.
-        Raises as `start` does."""
+        """Start an answer that pages read along, and yield its lines until this reader is `gone`.
+
+        Raises as `start` does.
+        """
         run = self.start(engine, options, place)
         threading.Thread(target=run.make, args=(cite,), name="answer", daemon=True).start()
         return run.lines.read(gone)
 
     def end(self, run: AnswerRun) -> None:
-        """Count a run no longer, and free its place where nobody reads it along."""
+        """Count a run no longer, and free its place unless pages read it along."""
         if run not in self._running:
             return
-        if self._settings.redis_url:  # another process may go on from it, or delete it
+        if self._settings.redis_url:  # another process may continue or delete the conversation
             run.engine.conversations.flush()
         self._running.discard(run)
         if not run.read_along:
             self.leave(run)
 
     def leave(self, run: AnswerRun) -> None:
+        """Free the place of a run."""
         if run.place:
             self._board.leave(run.place)
 
     def refuse_at_the_end(self) -> None:
-        """Raises RequestRefusedError (503) when the server is to end."""
+        """Raise RequestRefusedError (503) when the server is shutting down."""
         if self.draining.is_set():
             raise RequestRefusedError(503, "This server is shutting down: ask again in a moment.")
 
     def drain(self) -> None:
-        """Take no more questions and wait until those that were asked are answered, but no longer
-        than is set."""
+        """Refuse new questions and wait for running answers, but no longer than is set."""
         self.draining.set()
         until = time.monotonic() + self._settings.drain_seconds
-        time.sleep(LOOKS_EVERY)  # what was let in before begins
+        time.sleep(LOOKS_EVERY)  # lets accepted requests begin
         while self._running and time.monotonic() < until and not self.closing.is_set():
             time.sleep(LOOKS_EVERY)
 
     def turn(self, place: Place) -> str:
-        """Return the id of the turn that is answered there; '' for none."""
+        """Return the id of the turn that is being answered there; '' for none."""
         answer = self._board.at(place)
         if answer is None:
             return ""
@@ -164,7 +174,7 @@ class Runs:
         return answer.turn or ""
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
-        """Return the lines of the answer there, from its first one on. Raises NotFoundError."""
+        """Return the lines of the running answer from the first one on. Raises NotFoundError."""
         answer = self._board.at(place)
         if answer is None or answer.turn == "":
             raise NotFoundError("No answer is being written here.", "Reload the conversation.")
@@ -173,8 +183,10 @@ class Runs:
     def stop(
         self, repository: str = "", user: str = "", conversation: str = "", *, here: bool = False
     ) -> int:
-        """End the answers there, '' for anywhere, `here` for those that this process makes, and
-        wait until they are kept; returns how many."""
+        """Stop the answers there, wait until they are stored, and return their number.
+
+        '' stands for any; with `here` only answers of this process are stopped.
+        """
         answers = self._board.find((repository, user, conversation), here=here)
         for answer in answers:
             answer.end()

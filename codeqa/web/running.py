@@ -1,8 +1,8 @@
-"""Servers that run for a data folder: each says so in a file there that only its user can read.
+"""Running servers of a data folder, each listed in a file there that only its user can read.
 
-The terminal asks such a server instead of loading everything itself. Before it sends anything it
-has the server prove that it knows the token in the file: that may be left over, and somebody else
-may listen on that port by now.
+The terminal asks such a server instead of loading everything itself. First the server must prove
+that it knows the token in the file: the file may be left over from a server that was killed, and
+another program may listen on its port by now.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from codeqa import __version__
 from codeqa.environment import digest_of, env_file
 
 FOLDER = "servers"
-"""Below the data folder; one file a server, named by its process."""
+"""Folder inside the data folder, with one file per server, named after its process."""
 PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """What the terminal has to know of a server."""
+    """The facts about a server that the terminal needs."""
 
     host: str
     port: int
@@ -36,46 +36,51 @@ class RunningServer:
     variables: Sequence[str]
     """Names of the settings that an answer depends on."""
     digest: str
-    """Of their values, by `environment.digest_of` with the token."""
+    """Digest of their values, by `environment.digest_of` with the token."""
     tools: Sequence[dict[str, Any]]
-    """Name, description and arguments (JSON Schema) of each tool, of which its command is made."""
+    """Name, description and arguments (JSON Schema) of each tool; the terminal's commands."""
     pid: int = field(default_factory=os.getpid)
     version: str = __version__
 
 
 def proof(token: str, challenge: str) -> str:
-    """Compute what only somebody who knows `token` can answer to `challenge`."""
+    """Return the answer to `challenge` that only somebody who knows `token` can give."""
     return hmac.new(token.encode(), f"codeqa {challenge}".encode(), hashlib.sha256).hexdigest()
 
 
 @contextmanager
 def announced(data: Path, server: RunningServer) -> Iterator[None]:
-    """Let the terminal find a server of the data folder `data` while this lasts."""
+    """Let the terminal find a server of the data folder `data` while the context is open."""
     folder = data / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path, beside = folder / f"{server.pid}-{server.port}.json", folder / f".{secrets.token_hex(8)}"
+    path = folder / f"{server.pid}-{server.port}.json"
+    unfinished = folder / f".{secrets.token_hex(8)}"
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(asdict(server), file)
-        beside.replace(path)
+        unfinished.replace(path)
         yield
     finally:
-        for left in (beside, path) if os.getpid() == server.pid else ():  # no fork of it
-            left.unlink(missing_ok=True)
+        if os.getpid() == server.pid:  # not in a forked process
+            unfinished.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def running_servers(data: Path) -> list[RunningServer]:
-    """Servers that this user runs for the data folder `data` and that answer as this process would:
-    of its version, with its settings; the latest first. Files of ended ones are taken away."""
+    """Return this user's servers of the data folder `data`, the latest first.
+
+    They have the version and settings of this process, so they answer as it would. The files of
+    servers that have ended are removed.
+    """
     if (file := env_file()) and file.exists():
-        return []  # it may hold settings, which are not read here
+        return []  # it may contain settings, which are not loaded here
     servers = []
     for path in (data / FOLDER).glob("*.json"):
         try:
             about = path.lstat()
             if about.st_uid != os.getuid() or about.st_mode & 0o177:
-                continue  # somebody else's, or not as we write it
+                continue  # not ours, or not as we write it
             server = RunningServer(**json.loads(path.read_text(encoding="utf-8")))
             os.kill(server.pid, 0)
             digest = digest_of(server.variables, server.token)
@@ -84,5 +89,5 @@ def running_servers(data: Path) -> list[RunningServer]:
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except (OSError, ValueError, TypeError):
-            continue  # going away, or of another version
-    return [server for _, server in sorted(servers, key=lambda one: -one[0])]
+            continue  # just removed, or of another version
+    return [server for _, server in sorted(servers, key=lambda item: -item[0])]

@@ -1,4 +1,4 @@
-"""The repositories that this server has open, and what is done to them behind."""
+"""The repositories that this server has open, and its background work on them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ from codeqa.store.location import confirm, end_of, location_of
 from codeqa.web.board import AnswerBoard, LocalBoard, Place
 from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing
 from codeqa.web.run import Runs
-from codeqa.web.security import Member, may_see, member_of_request
+from codeqa.web.security import User, current_user, may_see
 
 MULTI_REPOS_OPEN = 8
-"""Combinations of repositories that stay open. All read one collection; what each remembers of its
-part takes up to 240 MB, and is read again in as long as a search takes."""
+"""Combinations of repositories that stay open. They share one collection; the cache of each takes
+up to 240 MB, and filling it again takes as long as a search."""
 
 
 class Workspace:
-    """Engines by the id of their location, opened when first asked for.
+    """The engines of a server by the id of their location, each opened when it is first needed.
 
-    Nothing is opened when it is made. `engine` is an engine that is already open; it becomes the
-    current one.
+    `engine` is an engine that is already open; it becomes the current one.
     """
 
     def __init__(
@@ -70,60 +69,70 @@ class Workspace:
             self._current = engine.location.id
 
     def visible(self) -> list[Location]:
-        """The repositories that there are for who sent this request."""
-        member = member_of_request()
-        return [one for one in list_locations(self.settings) if may_see(member, one)]
+        """Return the repositories that the user of this request may see."""
+        return self._visible_to(current_user())
 
-    def engine(self, repo: str = "", member: Member | None = None) -> Engine:
-        """The engine of the repository with that id, or of several, as there are for `member`,
-        without one for who sent this request; '' gives the current one. Raises NotFoundError, and
-        IndexMissingError when there is no current one."""
+    def _visible_to(self, user: User) -> list[Location]:
+        return [place for place in list_locations(self.settings) if may_see(user, place)]
+
+    def engine(self, repo: str = "", user: User | None = None) -> Engine:
+        """Return the engine for a repository's id, or for several ids; '' is the current one.
+
+        Only repositories that `user`, by default that of the request, may see exist here. Raises
+        NotFoundError, and IndexMissingError when there is no current repository.
+        """
         with self._lock:
-            open_before = [*self._engines.values()]
-            engine = self._engine(repo, member or member_of_request())
-        if not any(engine is one for one in open_before):
+            open_before = set(map(id, self._engines.values()))
+            engine = self._engine(repo, user or current_user())
+        if id(engine) not in open_before:
             self._update(engine)
         return engine
 
-    def _engine(self, repo: str, member: Member) -> Engine:
+    def _engine(self, repo: str, user: User) -> Engine:
         if ID_SEPARATOR in repo:
-            return self._multi_repo(repo, member)
+            return self._multi_repo(repo, user)
         if repo:
-            known = self._engines.get(repo)
-            if not known or not may_see(member, known.location):
-                return self._open_listed(repo, member)
+            engine = self._engines.get(repo)
+            if not engine or not may_see(user, engine.location):
+                return self._open_listed(repo, user)
             with suppress(FileNotFoundError):
-                if known.location.snapshot_of:
-                    os.utime(known.location.root)  # those asked longest ago make room
-                if not known.index.was_removed():
-                    confirm(known.location)
-                    return known
+                if engine.location.snapshot_of:
+                    os.utime(engine.location.root)  # the least recently used snapshots make room
+                if not engine.index.was_removed():
+                    confirm(engine.location)
+                    return engine
             del self._engines[repo]  # another process removed it
-            return self._open_listed(repo, member)
-        if (usual := self.usual(member)) is None:
+            return self._open_listed(repo, user)
+        location = self.usual(user)
+        if location is None:
             raise IndexMissingError(
                 "No repository is open.", "Choose one on the page, or start with its path."
             )
-        if usual.id in self._engines:
-            return self._engine(usual.id, member)
-        return self._open(_folder(usual.root, self.settings))
+        if location.id in self._engines:
+            return self._engine(location.id, user)
+        return self._open(_folder(location.root, self.settings))
 
-    def usual(self, member: Member | None = None) -> Location | None:
-        """The current repository, which `engine()` gives: the one the server was started with, else
-        the last one used; of those that `member` may see, without one who sent this request."""
-        member = member or member_of_request()
+    def usual(self, user: User | None = None) -> Location | None:
+        """Return the current repository, which `engine()` opens, or None.
+
+        It is the one that the server was started with, or else the last one used, if `user`, by
+        default that of the request, may see it.
+        """
+        user = user or current_user()
         current = self._engines.get(self._current)
         first = current and current.location
         if not first and self._start:
             first = location_of(self.settings, self._start)
-        if first and may_see(member, first):
+        if first and may_see(user, first):
             return first
-        used = last_used(self.settings, partial(may_see, member))
-        return location_of(self.settings, used) if used else None
+        root = last_used(self.settings, partial(may_see, user))
+        return location_of(self.settings, root) if root else None
 
     def open(self, path: Path, *, update: bool = True) -> Engine:
-        """Open the repository at `path`; `update` brings its index up to date behind. Raises
-        RepositoryError when it cannot be opened."""
+        """Open the repository at `path`; `update` updates its index in the background.
+
+        Raises RepositoryError when it cannot be opened.
+        """
         with self._lock:
             engine = self._open(_folder(path, self.settings))
         if update:
@@ -139,42 +148,45 @@ class Workspace:
         return engine
 
     def _update(self, engine: Engine) -> None:
-        """Nobody else waits meanwhile: a Redis that hangs is given up after seconds."""
-        alone = engine.repositories == (engine.location,) and not engine.location.snapshot_of
-        if not (self.settings.jobs and alone):
+        """Update an index in the background; call it without the lock, as Redis may hang."""
+        is_single = engine.repositories == (engine.location,) and not engine.location.snapshot_of
+        if not (self.settings.jobs and is_single):
             engine.index.start_background()
             return
-        with suppress(CodeQAError):  # it is at work there, or Redis is gone
+        with suppress(CodeQAError):  # a job is running already, or Redis is down
             self.begin("indexing", engine.location)
 
     def begin(
         self, doing: str, location: Location, before: RepositoryReport | None = None, *remote: str
     ) -> RepositoryReport:
-        """Have done behind what `before_indexing` does for `doing`, and the index brought up to
-        date; `before` as `Jobs.start` takes it. Raises as that does."""
-        given = remote or (str(location.root),)
-        return self.jobs.start(location.id, before or report_on(location), doing, given)
+        """Start a background job: what `before_indexing` does for `doing`, then indexing.
 
-    def _work(self, doing: str, given: Sequence[str], tell: Report) -> None:
-        root = before_indexing(self.settings, doing, given, tell)
+        `before` is as in `Jobs.start`, `remote` the address and branch of a clone. Raises as
+        `Jobs.start` does.
+        """
+        arguments = remote or (str(location.root),)
+        return self.jobs.start(location.id, before or report_on(location), doing, arguments)
+
+    def _work(self, doing: str, arguments: Sequence[str], report: Report) -> None:
+        root = before_indexing(self.settings, doing, arguments, report)
         self.open(root, update=False).index.check()
 
     def remove(self, location: Location) -> None:
         """Delete the index of a repository, with its files if they are a clone, and close it.
-        Raises as `remove_repository` does."""
+
+        Raises as `remove_repository` does.
+        """
         repo = location.id
         self.jobs.cancel(repo)
+        removed = []
         with self._lock:
-            gone = [
-                key
-                for key, engine in self._engines.items()
-                if any(repo in (one.id, one.snapshot_of) for one in engine.repositories)
-            ]
-            closing = [self._engines.pop(key) for key in gone]
-            if self._current in gone:
-                self._current = ""
-        for engine in closing:
-            if engine.location == location:  # several are asked without it from now on
+            for key, engine in list(self._engines.items()):
+                if any(repo in (place.id, place.snapshot_of) for place in engine.repositories):
+                    removed.append(self._engines.pop(key))
+                    if key == self._current:
+                        self._current = ""
+        for engine in removed:
+            if engine.location == location:  # combinations with it are just opened again without it
                 self.answers.stop(repo)
                 engine.close()
         remove_repository(self.settings, location)
@@ -182,107 +194,116 @@ class Workspace:
             self._start = None
 
     def rename(self, location: Location, name: str) -> None:
-        """Show a repository by another name, which its paths among several begin with from now on.
+        """Give a repository another name; its paths among several repositories begin with it.
 
         Raises as `rename_repository` does.
         """
         rename_repository(self.settings, location, name)
         with self._lock:
-            for key in [*self._engines]:
-                # It may be answering now.
+            for key in list(self._engines):
                 if ID_SEPARATOR in key and end_of(location.id) in key:
-                    del self._engines[key]
+                    del self._engines[key]  # not closed: it may be answering now
 
     def privacy(self) -> Privacy:
-        """What is stored of each user, once all that was answered is kept."""
+        """Return the account of what is stored, after all answers have been saved."""
         for engine in list(self._engines.values()):
             engine.conversations.flush()
         current = self._engines.get(self._current)
         return open_privacy(self.settings, models=current.models if current else None)
 
     def is_open(self, repo: str) -> bool:
+        """Return whether the repository with this id is open."""
         return repo in self._engines
 
     def close(self) -> None:
-        """End the streams, keep what came of them, and end what runs in the background."""
+        """Stop running answers, save their text, and end the background work."""
         self.answers.closing.set()
         self.jobs.close()
         self.answers.stop(here=True)
         for engine in list(self._engines.values()):
             engine.close()
 
-    def _multi_repo(self, repo: str, member: Member) -> Engine:
-        """The engine of several repositories, of which each has an index. Raises UsageError for too
-        many."""
-        chosen = len([one for one in repo.split(ID_SEPARATOR) if one])
-        if chosen > MOST_REPOSITORIES:
+    def _multi_repo(self, repo: str, user: User) -> Engine:
+        """Return the engine of several indexed repositories. Raises UsageError for too many."""
+        ends = repo.split(ID_SEPARATOR)
+        count = len(list(filter(None, ends)))
+        if count > MOST_REPOSITORIES:
             raise UsageError(
-                f"{chosen} repositories are too many to be asked at once.",
+                f"{count} repositories are too many to be asked at once.",
                 f"Choose up to {MOST_REPOSITORIES}, or all.",
             )
-        # The id stays that of the conversations, also where one of them is removed by now.
-        key = id_ = ID_SEPARATOR.join(sorted({*map(end_of, repo.split(ID_SEPARATOR))})) or ALL
-        found, hidden = list[Location](), frozenset[str]()
-        seeing, collection = "", self._collection
-        if id_ == ALL or member.sees:
-            found = locations_of(self.settings, id_, partial(may_see, member))
-            seen = [end_of(one.id) for one in found]
-            every = list_locations(self.settings)
-            visible = [one for one in every if may_see(member, one)]
-            if len(visible) < len(every):
+        # The conversations keep this id, even if one of the repositories is removed.
+        key = id_ = ID_SEPARATOR.join(sorted(set(map(end_of, ends)))) or ALL
+        locations, hidden = list[Location](), frozenset[str]()
+        suffix, collection = "", self._collection
+        if id_ == ALL or user.sees:
+            locations = locations_of(self.settings, id_, partial(may_see, user))
+            visible_ends = [end_of(location.id) for location in locations]
+            everything = list_locations(self.settings)
+            visible = [location for location in everything if may_see(user, location)]
+            if len(visible) < len(everything):
                 collection = collection_of(self.settings, visible)
-                seeing = f" {collection.location.id}"
-            if id_ == ALL:  # whatever that is now, and for whom
-                hidden = frozenset(end_of(one.id) for one in every).difference(seen)
-                key = " ".join((ALL, *seen, "without", *sorted(hidden)))
-            elif len(seen) == 1:
-                return self._engine(found[0].id, member)
-            else:  # others are not in the id: under that it is kept what they said
-                key = id_ = ID_SEPARATOR.join(sorted(seen))
-        key += seeing
-        if not (engine := self._engines.pop(key, None)):
-            for old in [one for one in self._engines if ID_SEPARATOR in one][
-                : 1 - MULTI_REPOS_OPEN
-            ]:
-                del self._engines[old]  # it may be answering now
-            found = found or locations_of(self.settings, id_)
+                suffix = f" {collection.location.id}"
+            if id_ == ALL:  # the key says which repositories that means now, for this user
+                hidden = frozenset(end_of(place.id) for place in everything).difference(
+                    visible_ends
+                )
+                key = " ".join((ALL, *visible_ends, "without", *sorted(hidden)))
+            elif len(locations) == 1:
+                return self._engine(locations[0].id, user)
+            else:  # the id, under which conversations are stored, leaves out what is hidden
+                key = id_ = ID_SEPARATOR.join(sorted(visible_ends))
+        key += suffix
+        engine = self._engines.pop(key, None)
+        if engine is None:
+            self._make_room()
+            locations = locations or locations_of(self.settings, id_)
             engine = open_multi_repo(
-                self.settings, found, id_, collection=collection, hidden=hidden
+                self.settings, locations, id_, collection=collection, hidden=hidden
             )
-        self._engines[key] = engine  # behind those asked longer ago
+        self._engines[key] = engine  # at the end: the most recently used
         return engine
 
-    def _open_listed(self, repo: str, member: Member) -> Engine:
-        """Only a repository that has an index is opened by its id."""
-        every = list_locations(self.settings, "repos", "revs/*")
-        # Of all: how long it takes does not tell which of them there are.
-        for location in [one for one in every if may_see(member, one)]:
+    def _make_room(self) -> None:
+        """Forget the least recently used combinations; they are not closed, as they may answer."""
+        combinations = [key for key in self._engines if ID_SEPARATOR in key]
+        for key in combinations[: 1 - MULTI_REPOS_OPEN]:
+            del self._engines[key]
+
+    def _open_listed(self, repo: str, user: User) -> Engine:
+        """Open an indexed repository by its id. Raises NotFoundError."""
+        everything = list_locations(self.settings, "repos", "revs/*")
+        # Filter all of them first, so that the time does not reveal which ones exist.
+        for location in [place for place in everything if may_see(user, place)]:
             if location.id == repo:
-                # A snapshot lies among our own data, where nothing else may be opened.
-                own = bool(location.snapshot_of)
-                return self._open(location.root if own else _folder(location.root, self.settings))
+                # A snapshot lies in our own data folder, where nothing else may be opened.
+                is_ours = bool(location.snapshot_of)
+                root = location.root if is_ours else _folder(location.root, self.settings)
+                return self._open(root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
 
 def workspace() -> Workspace:
-    """The workspace of the application that serves this request."""
+    """Return the workspace of the application that serves this request."""
     return cast(Workspace, current_app.extensions["codeqa"])
 
 
 def place_of(engine: Engine, conversation: str) -> Place:
-    """Where the user of this request is answered."""
-    return Place(engine.location.id, member_of_request().user, conversation)
+    """Return the place on the board for this user's conversation."""
+    return Place(engine.location.id, current_user().id, conversation)
 
 
 def reader_gone() -> Callable[[], bool]:
-    """Whether who sent this request has left: waitress knows before anything is written."""
+    """Return a function that says whether the client has left; waitress notices that at once."""
     gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
     return gone
 
 
 def _folder(path: Path, settings: Settings) -> Path:
-    """`path` with the home folder filled in. Raises RepositoryError when it is no folder, all
-    folders there are, or the one that holds the keys and conversations of CodeQA itself."""
+    """Return `path` with the home folder in place of `~`.
+
+    Raises RepositoryError if it is not a folder, is the whole disk, or contains CodeQA's own data.
+    """
     folder, real = with_home(path), None
     with suppress(OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         real = folder.resolve(strict=True)
@@ -297,6 +318,6 @@ def _folder(path: Path, settings: Settings) -> Path:
         )
     if real.is_relative_to(settings.data_dir.resolve()) and not is_clone(settings, real):
         raise RepositoryError(
-            f"{path} holds CodeQA's own data.", "Give the folder of a repository instead."
+            f"{path} contains CodeQA's own data.", "Give the folder of a repository instead."
         )
     return folder

@@ -30,8 +30,8 @@ from statistics import mean
 from typing import Any
 
 from codeqa.chat.events import ToolStep
+from codeqa.chat.responders import Responders
 from codeqa.chat.values import Gathered, ModelRequest, Piece
-from codeqa.chat.writers import Writers
 from codeqa.engine import Engine, open_engine, whole_answer
 from codeqa.errors import CodeQAError, ModelError
 from codeqa.settings import load_settings
@@ -60,20 +60,20 @@ class Recorded:
 
 @dataclass
 class Watched:
-    """Lets CodeQA choose who writes an answer, and keeps what is sent."""
+    """Lets CodeQA choose the responder, and keeps what is sent."""
 
-    writers: Writers
+    responders: Responders
     requests: list[ModelRequest] = field(default_factory=list)
     looked: set[int] = field(default_factory=set)
     failed: str = ""
     name = "watched"
 
     def choose(self, *chosen: Any) -> Watched:
-        self.writer = self.writers.choose(*chosen)
+        self.responder = self.responders.choose(*chosen)
         return self
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        for piece in self.writer.generate(asked):
+        for piece in self.responder.generate(asked):
             if isinstance(piece, ModelRequest):
                 sent = self.requests
                 if sent and len(sent[-1].messages) >= len(piece.messages):
@@ -99,10 +99,10 @@ def text_of(request: ModelRequest) -> str:
 
 
 def ask(engine: Engine, question: str, effort: str, model: Recorded | None) -> Watched:
-    watched, gatherer = Watched(engine.chat.writers), engine.chat.gatherer
+    watched, gatherer = Watched(engine.chat.responders), engine.chat.gatherer
     if model:
         gatherer = replace(gatherer, answer_model=lambda _: model)  # type: ignore
-    chat = replace(engine.chat, gatherer=gatherer, writers=watched)  # type: ignore
+    chat = replace(engine.chat, gatherer=gatherer, responders=watched)  # type: ignore
     try:
         whole_answer(replace(engine, chat=chat).ask(f"@codebase {question}", effort=effort))
     except CodeQAError as error:

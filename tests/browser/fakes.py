@@ -455,7 +455,7 @@ class FakeChat:
             chunks=(chunk,), dropped=(left,),
             sent=self._sent(turn) if turn.model else [], model=turn.model, host=turn.host,
             tokens=turn.tokens if turn.model else Tokens(), hyde=turn.hyde if turn.tagged else "",
-            stages=stages, hit_of=record.hit_of, hits_shown=record.hits_shown,
+            stages=stages, hit_of=record.hit_of, hits_as_json=record.hits_as_json,
         )  # fmt: skip
 
     def _sent(self, turn: SimpleNamespace) -> list[SentMessage]:

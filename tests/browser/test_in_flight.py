@@ -63,6 +63,6 @@ def test_a_question_asked_while_another_tab_is_answered_stays_in_the_field(
     ask(other, "and mine?")
     being_written(other)
     expect(field_of(other)).to_have_value("and mine?")
-    expect(other.locator("#toast")).to_contain_text("A question is being answered")
+    expect(other.locator("#toast")).to_contain_text("still being answered")
     expect(other.locator(".turn")).to_have_count(2)
     stop(other)

@@ -274,7 +274,7 @@ def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
         if token == "open sesame":
             page.get_by_label("Token").fill("guessed")
             page.keyboard.press("Enter")
-            expect(page.get_by_role("alert")).to_contain_text("not the token")
+            expect(page.get_by_role("alert")).to_contain_text("token is wrong")
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()

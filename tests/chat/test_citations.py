@@ -179,12 +179,12 @@ def test_how_an_answer_is_cut_into_pieces_changes_nothing(
         ("It ends below the last line [lib/other.py:1-9].", ""),
         ("Gezeigt von einem Werkzeug, 由工具显示 [lib/other.py:2]", ""),
         ("Elsewhere in the same file [src/app.py:10-11].", ""),
-        ("[one/twice.py:1]", "nothing of this file was sent or shown"),
-        ("[src/app.py:5-3]", "these are no lines"),
-        ("[src/app.py:0-3]", "these are no lines"),
+        ("[one/twice.py:1]", "no line of this file was sent or shown"),
+        ("[src/app.py:5-3]", "these line numbers are not possible"),
+        ("[src/app.py:0-3]", "these line numbers are not possible"),
         ("[nowhere.py:1] and [src/nowhere:2]", "no indexed file has this path"),
-        ("[src/app.py:90-99]", "the file has 11 lines"),
-        ("as in `src/app.py:900`", "the file has 11 lines"),
+        ("[src/app.py:90-99]", "the file has only 11 lines"),
+        ("as in `src/app.py:900`", "the file has only 11 lines"),
     ],
 )
 def test_a_citation_is_struck_for_its_file_and_lines_and_for_what_was_never_shown(
@@ -193,7 +193,7 @@ def test_a_citation_is_struck_for_its_file_and_lines_and_for_what_was_never_show
     code = CitedCode(Files(lambda: tables), tables, CHUNKS, lambda: ["lib/other.py"])
     for checked in verify_all(text, code):
         assert checked.verified == (not problem) and checked.problem.startswith(problem)
-        assert checked.exists == (not problem or problem.startswith("nothing"))
+        assert checked.exists == (not problem or problem.startswith("no line"))
     assert verify_all(text, code)
 
 

@@ -172,8 +172,8 @@ def test_a_hook_that_fails_is_named_and_left_out(
     hooks = load_hooks(settings)
     text, problems = hooks.run("after_generation", "A confidential answer.", asked=ASKED)
     assert text == "A confidential answer. Fine."
-    assert problems == (f"The hook broken.py:change (after_generation) was left out: {why}.",)
-    assert f"broken.py:change (after_generation) was left out: {why}" in caplog.text
+    assert problems == (f"The hook broken.py:change (after_generation) was skipped: {why}.",)
+    assert f"broken.py:change (after_generation) was skipped: {why}" in caplog.text
     assert "confidential" not in caplog.text and "confidential" not in problems[0]
 
 
@@ -234,7 +234,7 @@ def test_a_plugin_that_cannot_be_used_is_named_and_the_others_are_loaded(
     hooks = load_hooks(plugins(bad=text, good=appends("!")))
     assert hooks.run("after_generation", "Yes", asked=ASKED) == ("Yes!", ())
     assert len(hooks.skipped) == 1
-    assert hooks.skipped[0].startswith("The plugin bad.py was left out: ")
+    assert hooks.skipped[0].startswith("The plugin bad.py was skipped: ")
     assert why in hooks.skipped[0] and why in caplog.text and "secret words" not in caplog.text
 
 
@@ -247,16 +247,16 @@ def test_a_folder_in_an_indexed_repository_is_refused(
     (folder / "evil.py").write_text(MARKS.format(str(tmp_path / "executed")))
     (tmp_path / "link").symlink_to(folder)
     for named in (repository, folder, tmp_path / "link", Path(f"{tmp_path}/x/../cloned/deep/er")):
-        with pytest.raises(SettingsError, match="lies in the repository") as refused:
+        with pytest.raises(SettingsError, match="is inside the indexed repository") as refused:
             load_hooks(load_settings(data=data_dir, plugins=str(named)))
-        assert "is ever executed" in refused.value.hint
+        assert "never executes" in refused.value.hint
     assert not (tmp_path / "executed").exists()
     with pytest.raises(SettingsError, match="is not a folder"):
         load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
     beside = write(tmp_path / "tree" / "plugins", {})  # in the work tree of what is indexed
     git(tmp_path / "tree", "init", "-q")
     indexed_repository(tmp_path / "tree" / "src", settings)
-    with pytest.raises(SettingsError, match="lies in the repository"):
+    with pytest.raises(SettingsError, match="is inside the indexed repository"):
         load_hooks(load_settings(data=data_dir, plugins=str(beside)))
 
 

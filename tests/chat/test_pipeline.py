@@ -479,7 +479,7 @@ def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
     assert listener.last.question == "Please: how many teapots are on a shelf?"
     assert answer(events) == said and done["revised"] == f"{said} (House rules)"
     (problem,) = done["hook_problems"]
-    assert problem.startswith("The hook house.py:broken (before_generation) was left out: Val")
+    assert problem.startswith("The hook house.py:broken (before_generation) was skipped: Val")
     assert "teapots" not in problem and "how many" not in caplog.text
     (kept,) = engine.conversations.turns("talk")
     assert kept.answer == done["revised"] and kept.hook_problems == [problem]

@@ -294,7 +294,9 @@ def test_a_model_that_looks_for_ever_is_asked_no_more(
     events = looking(engine)
     assert len(script.bodies) == (4 if looks is lines else 5) and len(steps(events)) == 3
     if looks is lines:
-        assert answer(events) == "What was found does not show this. What is missing: " + (
+        assert answer(
+            events
+        ) == "The code found so far does not answer this. The model wanted to look at: " + (
             "`LOOK grep stock.move(3`.\n"
         )
     else:  # it calls tools that were not offered: that is no answer
@@ -435,7 +437,7 @@ def test_old_results_are_shortened_and_the_question_never(
     every = [("open_file", f'{{"path": "shop/part{n}.py"}}') for n in range(5)]
     script.replies = [*(openai_calls([one]) for one in every), stream(ENDS)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codeqa.chat.writers.RESULTS_CHARACTERS", 5_000)
+        patch.setattr("codeqa.chat.responders.RESULTS_CHARACTERS", 5_000)
         looking(engine)
     assert [text.endswith(SHORTENED) for text in results(script)] == [True] * 4 + [False]
     assert script.sent[1] == script.bodies[0]["messages"][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codeqa.account import DeletionResult, Receiver, StoredData, deletion_report
-from codeqa.chat.writers import general_reply, privacy_reply, profile_reply
+from codeqa.chat.responders import general_reply, privacy_reply, profile_reply
 from codeqa.routing.personal import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
 
 STORED = StoredData(
@@ -50,21 +50,22 @@ def test_small_talk_is_answered_briefly_and_general_knowledge_is_said_to_take_a_
         told = general(text)
         assert told.startswith(beginning) and len(told) < 600
     told = general("who invented the linked list?")
-    for piece in ("takes a language model", "codeqa models use", "`@codebase`"):
+    for piece in ("need a language model", "codeqa models use", "`@codebase`"):
         assert piece in told
 
 
 def profile(text: str, **known: str) -> str:
     personal = read_personal(text)
-    return profile_reply(text, personal, known=known, learnt=personal.facts).strip()
+    return profile_reply(text, personal, profile=known, new_facts=personal.facts).strip()
 
 
 def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     assert profile("My name is Ada.") == (
-        "I will remember that your name is Ada. `delete my profile` removes all that you told me."
+        "I will remember that your name is Ada. "
+        "Send `delete my profile` to remove everything that you told me."
     )
     assert "That replaces what you said before." in profile("my name is Samira", name="Sam")
-    assert "It takes a language model" in profile("always answer in German please")
+    assert "Only a language model" in profile("always answer in German please")
 
 
 def test_what_is_known_is_told_when_it_is_asked_for_and_that_nothing_is() -> None:

@@ -182,7 +182,7 @@ def test_an_answer_that_is_cut_off_says_so_and_uncounted_has_an_estimate(
     script.replies = [stream(SAYS, reason="length"), stream(SAYS, reason="length", usage=None)]
     for estimated in (False, True):
         done = ask(engine, ASK)[-1].data
-        assert "limit of length" in done["notice"]
+        assert "length limit" in done["notice"]
         assert done["tokens"]["estimated"] is estimated
         assert done["tokens"]["completion"] >= 5
         assert 100 < done["tokens"]["prompt"] < 9_000 or not estimated
@@ -432,7 +432,7 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(engine: Engine, lea
         finally:
             disk.execute("DROP TRIGGER full")
     assert answer(rest) == "".join(SAYS)
-    assert last.kind == "done" and "could not be kept" in last.data["notice"]
+    assert last.kind == "done" and "could not be saved" in last.data["notice"]
     assert "disk is full" in last.data["notice"]
     assert engine.conversations.turns("talk") == []
 
@@ -464,7 +464,7 @@ def test_an_answer_whose_connection_ends_within_the_transaction_is_kept_all_the_
             connection.execute(REPAIR)
     assert answer(events) and events[-1].kind == "done"
     assert found == ([events[-1].data["turn"]] if kept else [])
-    assert ("could not be kept" in caplog.text) is not kept
+    assert ("could not be saved" in caplog.text) is not kept
     assert "cret" not in caplog.text and SAYS[0] not in caplog.text
 
 

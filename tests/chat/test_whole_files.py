@@ -271,7 +271,7 @@ def test_the_best_files_are_sent_to_the_model_whole(engine: Engine, script: Scri
     done = told(events, "done")
     assert done["notice"].startswith("Sent whole: ") and done["coverage"]
     turn = engine.conversations.turn(done["turn"])
-    assert all(hit["sent"] for hit in turn.hits_shown())
+    assert all(hit["sent"] for hit in turn.hits_as_json())
 
 
 def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(

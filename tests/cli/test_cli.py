@@ -414,7 +414,7 @@ def test_citations_that_are_not_true_are_named(
         result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
     (note,) = [line for line in result.err.splitlines() if line.startswith("Not verified")]
     assert note == (
-        "Not verified: store/basket.py:70-90, the file has 14 lines; "
+        "Not verified: store/basket.py:70-90, the file has only 14 lines; "
         "no/such.py:3, no indexed file has this path"
     )
 
@@ -429,7 +429,7 @@ def test_without_a_model_nothing_is_sent(
         assert "add_article" in result.out and "[store/basket.py:" in result.out
         assert "Model:" not in result.err
     review = shop_codeqa("ask", "/review add_article", "--repo", shop, "--no-model")
-    assert review.status == 0 and "takes a language model" in review.err
+    assert review.status == 0 and "needs a language model" in review.err
     assert server.exchanges == []
 
 

@@ -215,7 +215,7 @@ def test_on_a_full_disk_a_question_is_answered_and_said_not_to_be_kept(
             status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
         output = capsys.readouterr()
         assert status == 0 and "find_user" in output.out, output.err
-        assert "This answer could not be kept. The local state" in output.err
+        assert "This answer could not be saved. The local state" in output.err
         turn = state.turns.get("t", "terminal")
         assert (turn and turn.question) == (kept and kept.question)
 

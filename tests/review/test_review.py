@@ -78,7 +78,7 @@ def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
     events = ask(engine, ISSUE)
     text, done = answer(events), told(events, "done")
     found, wrote = text.index("[shop/session.py:3] `MONTH`"), text.index("Really [a](b) easy.")
-    assert found < text.index("no review that can be read (it holds no JSON object)") < wrote
+    assert found < text.index("could not be read as a review (it holds no JSON object)") < wrote
     assert "````\nReally" in text, "as text, which nothing in it ends"
     assert done["citations"] and all(one["verified"] for one in done["citations"])
     script.replies = [stream(["no"]), stream([json.dumps(REVIEW)])]
@@ -181,7 +181,7 @@ def test_the_command_prints_the_fields_or_json(
     shown = capsys.readouterr()
     for text in (
         "**Difficulty 2 of 5 · Junior**",
-        "**One has to know:** sessions, settings",
+        "**Knowledge needed:** sessions, settings",
         "- [shop/session.py:6-10] holds MONTH",
         "- `shop/nowhere.py` guessed (there is no such file)",
     ):

@@ -62,7 +62,7 @@ def test_a_request_is_a_line_with_its_id_and_a_digest_of_who_asked_and_nothing_o
     assert (asked["method"], asked["rule"], asked["status"]) == ("POST", "/chat/stream", 200)
     assert len(asked["user"]) == 16 and asked["milliseconds"] >= 0
     assert refused["status"] == 401 and len(refused["request"]) == 32 and "user" not in refused
-    user = client.application.extensions["codeqa_gate"].admit(TOKEN, "").user
+    user = client.application.extensions["codeqa_gate"].admit(TOKEN, "").id
     for secret in (TOKEN, KEY, "forget the visitor", "the-conversation", user, "q="):
         assert secret not in text
 

@@ -132,7 +132,7 @@ def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation(
         return runs.start(fake_engine, AskOptions("hello"), place, lambda: False)
 
     unread = begin()
-    with pytest.raises(RequestRefusedError, match="is being answered"):
+    with pytest.raises(RequestRefusedError, match="still being answered"):
         begin()
     unread.close()
     begin().close()
@@ -469,7 +469,7 @@ def test_a_page_behind_a_token_asks_for_it_and_remembers_the_right_one(
     assert guarded.get("/api/status", headers=program).status_code == 200
     assert guarded.get("/openapi.json", headers=program).json["security"] == [{"token": []}]
     error_of(guarded.get("/api/status", headers={"Authorization": "Bearer x"}), 401)
-    assert "not the token" in guarded.post("/login", data={"token": "wrong"}).text
+    assert "token is wrong" in guarded.post("/login", data={"token": "wrong"}).text
     assert guarded.post("/login", data={"token": TOKEN}).headers["Location"] == "/"
     assert guarded.get("/api/status").status_code == 200
 

@@ -246,7 +246,7 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
     assert "add_article" in answer.choices[0].message.content
     assert answer.choices[0].message.tool_calls is None
     assert answer.model == "codeqa/my-shop"
-    with pytest.raises(openai.NotFoundError, match="no such model"):
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
         complete(api, user(QUESTION), model="gpt-4o")
 
 

@@ -69,4 +69,4 @@ def test_hooks_are_named_in_order_and_a_plugin_that_is_left_out_fails(tmp_path: 
     (tmp_path / "bad.py").write_text("import no_such_package\n")
     found = check("hooks", settings)
     assert not found.ok
-    assert "The plugin bad.py was left out: ModuleNotFoundError at bad.py:1." in found.detail
+    assert "The plugin bad.py was skipped: ModuleNotFoundError at bad.py:1." in found.detail

@@ -479,14 +479,14 @@ def test_one_who_reads_too_much_along_at_once_is_refused_and_others_are_not(
         gate.hold("zoe", 256)
     for release in (*mine, *others):
         release()
-    assert gate.hold("anna", 4) and gate._answered.total() == 1
+    assert gate.hold("anna", 4) and gate._threads_held.total() == 1
 
 
 def test_a_stream_holds_its_thread_until_it_is_read_or_left(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     app = create_app(load_settings(data=data_dir), engine=fake_engine)
-    held = app.extensions["codeqa_gate"]._answered
+    held = app.extensions["codeqa_gate"]._threads_held
     for path in ("/chat/stream", "/chat"):
         sent = app.test_client().post(path, json={"question": "pay"})
         assert held.total() == (path == "/chat/stream")
