@@ -56,7 +56,7 @@ class StoredData(DataCounts):
     """Contexts in the cache; None when it does not answer."""
     folder: str
     state: str
-    """Where the conversations of all users lie, and how many bytes they take there."""
+    """Place of the conversations of all users; their size is `state_bytes`."""
     state_bytes: int
     redis: str
     """Address without name and password; '' for a cache in the state file."""
@@ -64,7 +64,7 @@ class StoredData(DataCounts):
     plugins: bool
     """Hooks of the user's own run, which see questions and answers."""
     keys_file: str
-    """Where keys of models are kept, '' when none is; nothing here deletes them."""
+    """Path of the file with keys of models, '' for none; nothing here deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class DeletionResult:
     counts: Mapping[str, int]
     """`conversations`, `turns`, `thumbs`, `vectors`, `facts` and `cached` values."""
     problems: tuple[str, ...] = ()
-    """What could not be done, one sentence each."""
+    """Failures, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What is stored of each user, and how it is deleted for good."""
+    """Counts and deletes what is stored of each user."""
 
     settings: Settings
     state: State
@@ -209,7 +209,7 @@ _SCOPES = {
         "Indices of repositories and keys of models stay: none of them holds what you said.",
     ),
 }
-"""What is deleted, and what is not."""
+"""Texts that say what is deleted and what is not."""
 _COUNTED = {
     "conversations": "conversation", "turns": "question", "thumbs": "thumb", "vectors": "vector",
     "facts": "profile line", "cached": "cached context",

@@ -70,7 +70,7 @@ _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may be sent: the effort, and characters of the block."""
+    """The limits of a question: its effort, and the characters of the context block."""
 
     effort: Effort
     characters: int

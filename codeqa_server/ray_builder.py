@@ -300,9 +300,9 @@ class _Table:
 
 
 def read_chunk(
-    files: Sequence[FileEntry], known: Mapping[str, str], job: tuple[Any, ...], max_bytes: int
+    files: Sequence[FileEntry], hashes: Mapping[str, str], job: tuple[Any, ...], max_bytes: int
 ) -> Batch | ClusterError:
-    """Return the batch of a chunk, with FRAGMENTS in place of rows, or why this machine cannot."""
+    """Return the batch of a chunk with FRAGMENTS in place of rows, or why this machine cannot."""
     batch, root = Batch(), job[0].root
     try:
         writer = _writer(*job)
@@ -310,7 +310,7 @@ def read_chunk(
             raise _unfit(f"sees none of {len(files)} files in {root}")
         # In a process of its own, so that a file which kills its parser ends neither task nor run.
         for parsed in parse_many(
-            root, files, workers=1, max_file_bytes=max_bytes, hashes=known, packer=PACKER
+            root, files, workers=1, max_file_bytes=max_bytes, hashes=hashes, packer=PACKER
         ):
             add_result(batch, parsed)
         writer.write(batch, embed(writer, batch, fast_embedding()))

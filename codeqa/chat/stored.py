@@ -1,4 +1,4 @@
-"""How a turn is stored: a row of the state, and JSON of what has no column there."""
+"""Convert turns to rows of the state, with JSON for values without a column."""
 
 from __future__ import annotations
 

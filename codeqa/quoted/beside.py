@@ -38,7 +38,7 @@ _CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
 
 
 class _Definition(NamedTuple):
-    """Where a constant is defined, and the code there."""
+    """The definition of a constant: its place and its code."""
 
     path: str
     line: int

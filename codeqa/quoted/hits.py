@@ -1,4 +1,4 @@
-"""What units share: places, words, parts of names."""
+"""Compare units by their places, words and parts of names."""
 
 from __future__ import annotations
 

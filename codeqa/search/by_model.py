@@ -1,4 +1,4 @@
-"""What a language model does for a search: it writes drafts of the answer to search by (HyDE).
+"""Let a language model write drafts of the answer to search by (HyDE).
 
 The code that answers a question is often worded differently from the question. So a language
 model drafts what the answer might look like, from the question alone, and that text is searched

@@ -1,4 +1,4 @@
-"""How much of a repository a search covers, and which of its files have changed on disk."""
+"""Say how much of a repository a search covers, and which of its files changed on disk."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Query:
 
     @property
     def points_at_code(self) -> bool:
-        """Whether the question itself says which code it is about."""
+        """Return whether the question itself says which code it is about."""
         return bool(self.pointed or self.traceback)
 
     @property

@@ -305,7 +305,7 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
 
 
 class RerankerStatus(NamedTuple):
-    """Whether the reranker of the setting can be used, which one is used, and what to do if not."""
+    """State of the reranker: is that of the setting usable, which one is used, what helps."""
 
     usable: bool
     text: str

@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""The results of a search: hits, notices and how they were found."""
 
 from __future__ import annotations
 

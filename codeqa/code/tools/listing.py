@@ -59,7 +59,7 @@ Kind = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a framework writes a thing: a reference to a name, followed by certain code."""
+    """A form in which a framework writes a thing: a reference to a name, then certain code."""
 
     names: str
     """Of the reference, one of these words."""
