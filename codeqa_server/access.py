@@ -24,7 +24,8 @@ from codeqa.settings import Settings
 from codeqa.store import Location
 from codeqa.store.location import NOTE, read_note
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.security import TWICE, User
+from codeqa.web.security import User
+from codeqa_server.connections import TWICE
 
 log = logging.getLogger(__name__)
 

@@ -58,8 +58,6 @@ KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the database and in Redis."""
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
-TWICE = "CODEQA_TWICE"
-"""Header in which `connections` names the headers that came twice, which waitress would join."""
 
 HEADERS = {
     "Content-Security-Policy": (

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from app import generate_context, main
 from codeqa.cli.serve import open_port, page_address
 from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
 from codeqa.settings import load_settings
-from codeqa.web.app import bind, create_app, make_server
+from codeqa.web.app import bind
 from create_tables import create_tables
 
 pytest_plugins = ("web_kit",)
@@ -67,41 +66,6 @@ def test_the_settings_as_shipped_serve_many_readers_at_once_and_no_body_that_is_
         assert all(response.readline() for response in responses)
         with request(port, "/chat/stream", {"question": "x" * 1_500_000}) as refused:
             assert refused.status == 413 and json.load(refused)["error"]["code"] == "too_large"
-
-
-def test_a_thread_is_started_only_when_all_others_are_busy(
-    data_dir: Path, fake_engine: FakeEngine
-) -> None:
-    """Each keeps memory for itself, which one that was never needed does not."""
-
-    class Task:
-        def __init__(self) -> None:
-            self.began, self.may_end, self.ended = (threading.Event() for _ in range(3))
-
-        def service(self) -> None:
-            self.began.set()
-            self.may_end.wait(PATIENCE)
-            self.ended.set()
-
-    settings = load_settings(data=data_dir, threads=4)
-    with bind("127.0.0.1", 0) as listener:
-        server = make_server(create_app(settings, engine=fake_engine), settings, listener)
-        threads = server.task_dispatcher
-        for _ in range(9):
-            task = Task()
-            task.may_end.set()
-            threads.add_task(task)
-            assert task.ended.wait(PATIENCE) and len(threads.threads) == 1
-            until(lambda: not threads.active_count)  # it is free a moment later
-        tasks = [Task() for _ in range(6)]
-        for number, task in enumerate(tasks, 1):
-            threads.add_task(task)
-            assert number > 4 or task.began.wait(PATIENCE)
-            assert len(threads.threads) == min(number, 4)
-        for task in tasks:
-            task.may_end.set()
-        assert all(task.ended.wait(PATIENCE) for task in tasks)
-        server.close()
 
 
 # Ports

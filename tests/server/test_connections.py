@@ -18,8 +18,8 @@ from waiting import LOOK_AGAIN, PATIENCE, Clock, until
 from waitress.adjustments import Adjustments
 
 from codeqa.settings import load_settings
-from codeqa.web.app import bind, make_server
-from codeqa.web.connections import Server
+from codeqa.web.app import bind, create_app, make_server
+from codeqa_server.connections import GuardedServer
 
 pytest_plugins = ("web_kit",)
 
@@ -36,10 +36,10 @@ class Eager(Adjustments):  # type: ignore[misc]
         self.cleanup_interval, self.asyncore_loop_timeout = 0, LOOK_AGAIN
 
 
-class Watched(Server):
+class Watched(GuardedServer):
     """Keeps the one that was started last."""
 
-    latest: Server
+    latest: GuardedServer
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -48,15 +48,15 @@ class Watched(Server):
 
 @pytest.fixture(autouse=True)
 def eager(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waitress.adjustments.Adjustments", Eager)
-    monkeypatch.setattr("codeqa.web.connections.Server", Watched)
+    monkeypatch.setattr("codeqa_server.connections.Adjustments", Eager)
+    monkeypatch.setattr("codeqa_server.connections.GuardedServer", Watched)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """By which connections are late."""
     clock = Clock()
-    for module in ("codeqa.web.connections", "waitress.channel", "waitress.server"):
+    for module in ("codeqa_server.connections", "waitress.channel", "waitress.server"):
         monkeypatch.setattr(f"{module}.time", clock)
     return clock
 
@@ -97,8 +97,10 @@ def answers(connection: socket.socket) -> bool:
 
 @contextlib.contextmanager
 def served(folder: Path, engine: FakeEngine, **limits: int) -> Iterator[Connections]:
+    settings = load_settings(data=folder)
+    app = create_app(settings, engine=engine)  # asks for no token
     with (
-        serving(load_settings(data=folder), engine=engine, **limits) as port,
+        serving(settings.model_copy(update={"auth": "proxy"}), app=app, **limits) as port,
         Connections(port) as connections,
     ):
         yield connections
@@ -151,7 +153,7 @@ def test_an_upload_that_is_slow_but_comes_is_waited_for(
 def test_an_address_with_many_waiting_connections_loses_the_oldest_but_no_answer(
     data_dir: Path, fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.web.connections.RATE", 1e9)
+    monkeypatch.setattr("codeqa_server.connections.RATE", 1e9)
     with served(data_dir, fake_engine, waiting=2) as connections:
         oldest = [connections.open(sent) for sent in (b"", HEAD, HALF_A_BODY)]
         answer = asked(connections)  # so that what came before it has been read
@@ -173,7 +175,8 @@ def test_whoever_takes_nothing_of_a_response_is_hung_up_too(data_dir: Path) -> N
         return [b"x" * 20_000_000]
 
     listener = bind("127.0.0.1", 0)
-    server = make_server(application, load_settings(data=data_dir), listener, waiting=1)
+    settings = load_settings(data=data_dir, token="t")
+    server = make_server(application, settings, listener, waiting=1)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     with Connections(listener.getsockname()[1]) as connections:
@@ -183,3 +186,38 @@ def test_whoever_takes_nothing_of_a_response_is_hung_up_too(data_dir: Path) -> N
     server.task_dispatcher.shutdown()
     server.trigger.pull_trigger(server.close)
     thread.join()
+
+
+def test_a_thread_is_started_only_when_all_others_are_busy(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    """Each keeps memory for itself, which one that was never needed does not."""
+
+    class Task:
+        def __init__(self) -> None:
+            self.began, self.may_end, self.ended = (threading.Event() for _ in range(3))
+
+        def service(self) -> None:
+            self.began.set()
+            self.may_end.wait(PATIENCE)
+            self.ended.set()
+
+    settings = load_settings(data=data_dir, threads=4, token="t")
+    with bind("127.0.0.1", 0) as listener:
+        server = make_server(create_app(settings, engine=fake_engine), settings, listener)
+        threads = server.task_dispatcher
+        for _ in range(9):
+            task = Task()
+            task.may_end.set()
+            threads.add_task(task)
+            assert task.ended.wait(PATIENCE) and len(threads.threads) == 1
+            until(lambda: not threads.active_count)  # it is free a moment later
+        tasks = [Task() for _ in range(6)]
+        for number, task in enumerate(tasks, 1):
+            threads.add_task(task)
+            assert number > 4 or task.began.wait(PATIENCE)
+            assert len(threads.threads) == min(number, 4)
+        for task in tasks:
+            task.may_end.set()
+        assert all(task.ended.wait(PATIENCE) for task in tasks)
+        server.close()

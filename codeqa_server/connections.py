@@ -1,4 +1,4 @@
-"""Waitress with two changes: idle connections make room for others, and threads start on demand.
+"""Guard connections: idle ones make room for others, and threads start on demand.
 
 A connection that is being answered is never closed, however long the model is silent.
 """
@@ -9,14 +9,16 @@ import socket
 import time
 from collections import Counter, defaultdict
 from contextlib import suppress
+from typing import Any
 
+from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import Task, ThreadedTaskDispatcher
 
-from codeqa.web.security import TWICE
-
+TWICE = "CODEQA_TWICE"
+"""Header that names the headers that came twice, which waitress would join."""
 CONNECTIONS = 1_000
 """Most open connections; with waitress's own limit of 100 the 101st reader would wait."""
 AT_ONCE = 100
@@ -46,7 +48,9 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         return bool(accepted)
 
 
-class Server(TcpWSGIServer):  # type: ignore[misc]
+class GuardedServer(TcpWSGIServer):  # type: ignore[misc]
+    """A waitress server that closes the oldest connections on which nothing is answered."""
+
     channel_class = _Channel
     waiting: int
     """Most idle connections of one address, which may be a proxy's; more than three addresses share
@@ -96,3 +100,17 @@ class Threads(ThreadedTaskDispatcher):  # type: ignore[misc]
         if busy and threads < self._most:
             self.set_thread_count(threads + 1)
         super().add_task(task)
+
+
+def guarded_server(
+    app: Any, listener: socket.socket, threads: int, waiting: int, options: dict[str, Any]
+) -> GuardedServer:
+    """Return a server on a bound socket; `options` are more of waitress's adjustments."""
+    at = (listener.family, listener.type, listener.proto, listener.getsockname())
+    adjustments = Adjustments(connection_limit=CONNECTIONS + 2 * AT_ONCE, **options)
+    server = GuardedServer(
+        app, _sock=listener, dispatcher=Threads(threads), adj=adjustments, sockinfo=at,
+        bind_socket=False,
+    )  # fmt: skip
+    server.waiting = waiting
+    return server
