@@ -427,10 +427,10 @@ def sureness(confidence: float) -> str:
     return next(word for least, word in SURENESS if confidence >= least)
 
 
-def related(one: str, other: str) -> bool:
-    """Tell whether code in the language `one` may call definitions in `other`."""
-    family = language_called(one).family
-    return one == other or (family != "" and family == language_called(other).family)
+def related(language: str, other: str) -> bool:
+    """Tell whether code in `language` may call definitions in the language `other`."""
+    family = language_called(language).family
+    return language == other or (family != "" and family == language_called(other).family)
 
 
 @lru_cache(maxsize=4_096)  # a name stands many times in a file

@@ -230,8 +230,8 @@ def use_places(
     around = _units_around(tables, sites)
     groups: dict[tuple[str, str, str, str], list[UsageSite]] = {}
     for site in sites:
-        one = site.reference
-        key = (one.path, one.unit_id, one.kind, f"{sureness(site.confidence)} {site.through}")
+        reference, level = site.reference, sureness(site.confidence)
+        key = (reference.path, reference.unit_id, reference.kind, f"{level} {site.through}")
         groups.setdefault(key, []).append(site)
     ranked_places: list[tuple[tuple[bool, bool, float], Place]] = []
     for group in groups.values():

@@ -112,10 +112,10 @@ def _added(box: Toolbox, name: str) -> ToolResult:
             f"No commit here added {name!r}.",
             "The clone may be shallow: `git fetch --unshallow` completes its history.",
         )
-    one = commits[-1]
-    summary = f"{name}{where} was added on {one.date} by {one.author} in {one.id}"
+    first = commits[-1]
+    summary = f"{name}{where} was added on {first.date} by {first.author} in {first.id}"
     form = f"The first commit with “{text}” in any file."
-    return list_result(summary, [one.line], "", items=[one], completeness=form)
+    return list_result(summary, [first.line], "", items=[first], completeness=form)
 
 
 def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
@@ -135,24 +135,24 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     commit += "^{commit}"  # of a tag the commit that it marks
     head = mask_secrets(run_git(box, ["show", "-s", f"{LOG_FORMAT}%x00%b", commit]))
     *fields, body = head.split("\0", 4)
-    one = _commit("\0".join(fields))
-    changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
-    changed = [path for path in changed if path]
-    if not (changed or _is_whole(box)):
+    entry = _commit("\0".join(fields))
+    printed = run_git(box, [*_CHANGE, "--name-only", "-z", commit])
+    paths = list(filter(None, printed.split("\0")))
+    if not (paths or _is_whole(box)):
         raise NotFoundError("This commit changes nothing here.", "It only changes other folders.")
-    indexed = [path for path in changed if path in box.tables().catalogue().paths]
-    source = [path for path in indexed if role_of(path) == "source"]
-    others = [path for path in indexed if path not in source]
+    shown_paths = [path for path in paths if path in box.tables().catalogue().paths]
+    source = [path for path in shown_paths if role_of(path) == "source"]
+    others = [path for path in shown_paths if path not in source]
     # Tests and documents of a change are often longer than it.
-    diffed = source or others
-    diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed]) if diffed else ""
-    parts = [f"{one.date}  {one.author}", body]
+    diff_paths = source or others
+    diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diff_paths]) if diff_paths else ""
+    parts = [f"{entry.date}  {entry.author}", body]
     if source and others:
         parts.append(f"Also changed: {', '.join(others)}")
     parts += mask_diff(diff).split("\n")
-    summary = f"{one.id} {one.subject}: {counted(len(changed), 'file')} changed"
-    hint, paths = "Open a file of it with `path`.", tuple(source + others)
-    return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
+    summary = f"{entry.id} {entry.subject}: {counted(len(paths), 'file')} changed"
+    hint, files = "Open a file of it with `path`.", tuple(source + others)
+    return list_result(summary, parts, hint, total=len(files), commits=(entry,), paths=files)
 
 
 def _is_whole(box: Toolbox) -> bool:
