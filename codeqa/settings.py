@@ -52,39 +52,43 @@ class Settings(BaseSettings):
     data: Path | None = _field(None, "Folder of indices and state; empty: the user's data folder.")
     tables: str = _field("", "Where the LanceDB tables lie instead, also `s3://…`.")
     state: SecretStr = _secret("Where the state lies instead: `postgresql://…`.")
-    host: str = _field("127.0.0.1", "Address the page is served on; any other needs a token.")
-    port: int = _field(5001, "Port the page is served on.", ge=1, le=65535)
-    token: SecretStr = _secret("Password for the page and API; required off loopback.")
+    host: str = _field("127.0.0.1", "Address of the page; any but this machine's needs a token.")
+    port: int = _field(5001, "Port to serve the page on.", ge=1, le=65535)
+    token: SecretStr = _secret("Password for page and API; required to serve other machines.")
     auth: Literal["", "header"] = _field(
         "",
-        "Empty: by `CODEQA_TOKEN`. `header`: a reverse proxy signs users in and names them, and "
+        "Empty: users sign in with `CODEQA_TOKEN`. `header`: a reverse proxy signs them in, and "
         "`access.toml` says who sees which repository (docs/security.md).",
     )
-    auth_user: str = _field("X-Forwarded-User", "Header that holds the user's name.")
-    auth_groups: str = _field("X-Forwarded-Groups", "Header that holds their groups, with commas.")
-    auth_from: str = _field("127.0.0.0/8, ::1", "Proxy addresses, with commas; others are refused.")
-    auth_host: str = _field("", "Names, with commas, under which users reach the proxy.")
+    auth_user: str = _field("X-Forwarded-User", "Header with the user's name.")
+    auth_groups: str = _field("X-Forwarded-Groups", "Header with their groups, comma-separated.")
+    auth_from: str = _field(
+        "127.0.0.0/8, ::1", "Proxy addresses, comma-separated; others are refused."
+    )
+    auth_host: str = _field("", "Host names of the proxy, comma-separated.")
     access_log: str = _field(
-        "", "File that logs who asked when of which repository, as JSON lines."
+        "", "File that logs who asked about which repository and when, as JSON lines."
     )
-    access_log_text: bool = _field(False, "Log the questions there, too, with secrets masked.")
+    access_log_text: bool = _field(False, "Also log the questions there, with secrets masked.")
     secret_key: SecretStr = _secret(
-        "Signs sessions; machines that serve the same users need the same one, by "
-        "`openssl rand -hex 32`. Empty: one of the data folder."
+        "Signs sessions, made with `openssl rand -hex 32`; all machines that serve the same users "
+        "need the same one. Empty: a key in the data folder."
     )
-    threads: int = _field(256, "Most threads of a process, one per open stream.", ge=4, le=4096)
-    web_workers: int = _field(1, "Processes that serve the page; several take Redis.", ge=1, le=64)
+    threads: int = _field(256, "Threads per process at most, one per stream.", ge=4, le=4096)
+    web_workers: int = _field(1, "Processes that serve the page; several need Redis.", ge=1, le=64)
     jobs: Literal["", "rq"] = _field(
         "", "Where long work runs: in the server, or `rq`: in `codeqa worker`, by a queue in Redis."
     )
-    drain_seconds: float = _field(60.0, "Longest wait for answers after SIGTERM.", ge=0, le=3_600)
+    drain_seconds: float = _field(
+        60.0, "Seconds to wait for answers after SIGTERM.", ge=0, le=3_600
+    )
 
     max_file_bytes: int = _field(1_000_000, "Larger files are skipped.", ge=1_000, le=100_000_000)
-    workers: int = _field(0, "Processes that parse; 0: one per core, at most 4.", ge=0, le=64)
+    workers: int = _field(0, "Processes that parse files; 0: one per core, at most 4.", ge=0, le=64)
     batch_files: int = _field(200, "Files per committed batch.", ge=1, le=10_000)
 
     watch: bool = _field(
-        True, "Index changes on disk as they happen and before each answer; off: at the start only."
+        True, "Index changed files at once and before each answer; off: only at the start."
     )
 
     embedding: str = _field(
@@ -93,68 +97,68 @@ class Settings(BaseSettings):
         "machine, `owner/name` on the model hub or a folder; empty for none.",
     )
     embedding_dimension: int = _field(0, "Vector dimension; 0: the registry's.", ge=0, le=16_384)
-    embedding_tokens: int = _field(8_191, "Tokens (≈) that it takes per text.", ge=64, le=1_000_000)
+    embedding_tokens: int = _field(8_191, "Tokens (≈) that it reads per text.", ge=64, le=1_000_000)
     embedding_batch: int = _field(32, "Texts per embedding request.", ge=1, le=2_048)
 
-    top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
-    top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)
-    context_characters: int = _field(28_000, "Budget of the block at `fast`.", ge=500, le=200_000)
+    top_methods: int = _field(3, "Methods in the context at most.", ge=0, le=50)
+    top_classes: int = _field(3, "Classes and documents in the context at most.", ge=0, le=50)
+    context_characters: int = _field(28_000, "Size of the context at `fast`.", ge=500, le=200_000)
     context_tokens: int = _field(
         0,
-        "The same at `normal` and `deep`, in tokens; 0: 3,500. Never more than half of the model's "
-        "window, nor than 200 KB.",
+        "Size of the context at `normal` and `deep`, in tokens; 0: 3,500. At most half of the "
+        "model's window, and 200 KB.",
         ge=0,
         le=1_000_000,
     )
     effort: Effort = _field(
         "normal",
-        "How an answer is made: `fast` (one call), `normal` (the model may look further first) or "
-        "`deep` (it may look longer, and drafts are searched by).",
+        "How an answer is made: `fast` (one call), `normal` (the model may read more code) or "
+        "`deep` (it may read much more, and the search uses drafts of the answer).",
     )
 
     model: str = _field("", "Language model, `provider/name` or `none`; empty: chosen on the page.")
     model_url: str = _field("", "Address of the model's API instead of the provider's own.")
     model_key: SecretStr = _secret("Key for the address in `CODEQA_MODEL_URL`.")
-    model_timeout: int = _field(120, "Seconds that a model may be silent.", ge=1, le=3_600)
+    model_timeout: int = _field(120, "Seconds a model may stay silent.", ge=1, le=3_600)
     reranker: str = _field(
         "auto",
-        "What the rerank switch uses: `built-in`; a ColBERT model or cross-encoder that "
+        "Reranker of the rerank switch: `built-in`; a ColBERT model or cross-encoder that "
         "fastembed lists; `rerankers/<name or folder>` for one of PyTorch; "
-        "`cohere/<model>` or `jina/<model>`, which are sent up to 50 pieces of code; `auto` takes "
-        "`answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
+        "`cohere/<model>` or `jina/<model>`, which get up to 50 hits; `auto` uses "
+        "`answerdotai/answerai-colbert-small-v1` if it and its extra are installed.",
     )
     hyde: Literal["", HydeMode] = _field(
         "",
-        "Drafts of the answer that a language model writes to search by before it answers (HyDE): "
-        "`off`, `one`, or `two`, the second with the code that the first found. Empty: none at "
-        "`normal`, where the model looks further itself, and `two` at `deep`. None at `fast`, nor "
+        "Drafts of the answer that a language model writes first, to search by (HyDE): "
+        "`off`, `one`, or `two`, the second with the hits of the first. Empty: none at "
+        "`normal`, where the model reads more code itself, and `two` at `deep`. Never at `fast` or "
         "without a model.",
     )
     hyde_seconds: float = _field(8.0, "Seconds that each draft may take.", ge=0.1, le=120)
     hyde_model: str = _field(
         "",
-        "Model that drafts, by its name at the address of the chosen one; empty: the provider's "
-        "small model where it has one, else the chosen one.",
+        "Name of the model that writes drafts, at the address of the chosen one; empty: the "
+        "provider's small model if it has one, else the chosen one.",
     )
     retrieval: Literal["explicit", "auto"] = _field(
         "explicit",
-        "Which questions search: `explicit`: those with `@codebase`, others go on from the code at "
-        "hand; `auto`: all that need code, and the answer says so.",
+        "Which questions search the code: `explicit`: those with `@codebase`, others use the code "
+        "of the conversation; `auto`: all that need code, and the answer says so.",
     )
     earlier_answers: bool = _field(
         False,
-        "Send the model answers of other conversations to similar questions also without your "
-        "thumb up; those with one are always sent, while the code that they cite is unchanged.",
+        "Also send the model answers to similar questions without a thumb up; those with one are "
+        "always sent, as long as the code that they cite is unchanged.",
     )
     plugins: str = _field(
         "",
-        "Hooks of your own: a folder of `.py` files, outside of indexed repositories. Never read "
+        "Folder of `.py` files with your own hooks, outside of indexed repositories. Never read "
         "from `.env`.",
     )
     redis_url: str = _field(
         "",
-        "Redis server for cached contexts, and for what server processes share: running answers "
-        "and rate limits. Empty: the local state, and one process.",
+        "Redis server for cached contexts, running answers and rate limits, which server "
+        "processes share. Empty: the local state, and one process.",
         alias="REDIS_URL",
     )
 
@@ -171,10 +175,10 @@ class Settings(BaseSettings):
     cohere_api_key: SecretStr = _provider_key("Cohere")
     cohere_base_url: str = _field("", "Another address of Cohere's API.", alias="COHERE_BASE_URL")
     log_level: Literal["debug", "info", "warning", "error"] = _field(
-        "warning", "What is logged to stderr; `info` also a line for each request."
+        "warning", "What is logged to stderr; `info` adds a line for each request."
     )
     log_format: Literal["text", "json"] = _field(
-        "text", "Form of the log: `json` is one object a line, without names and texts."
+        "text", "Format of the log: `json` writes one object per line, without names and texts."
     )
     metrics: bool = _field(False, "Serve `/metrics` for Prometheus; needs `codeqa[server]`.")
     metrics_token: SecretStr = _secret("Token for `/metrics` alone; empty: the owner's.")

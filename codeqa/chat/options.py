@@ -21,49 +21,49 @@ class QuestionOptions:
         "", "An id of your choice; questions with the same id continue each other."
     )
     after: str = _option(
-        "", "Id of the turn that this one follows; else the last of the branch in use."
+        "", "Id of the turn that this one follows; default: the last turn of the branch in use."
     )
-    replaces: str = _option("", "Id of the turn that is asked again, as a branch beside it.")
+    replaces: str = _option("", "Id of the turn that is asked again, as another branch.")
     mode: Literal["", Mode] = _option(
-        "", "What the answer is to be; else the words of the question decide.", "--mode"
+        "", "Kind of answer; default: by the words of the question.", "--mode"
     )
     effort: Literal["", Effort] = _option(
         "",
-        "How an answer is made: fast (one call from 28,000 characters of code), normal (the model "
-        "may look further, up to 3 times) or deep (up to 10 times, and drafts are searched by); "
-        "default as CODEQA_EFFORT says.",
+        "How an answer is made: fast (one call with 28,000 characters of code), normal (the model "
+        "may read more code, up to 3 times) or deep (up to 10 times, and the search uses drafts); "
+        "default: CODEQA_EFFORT.",
         "--effort",
     )
     retrieval: Literal["", "explicit", "auto"] = _option(
         "", "Search only for `@codebase` or an `@name` (explicit), or whenever needed (auto)."
     )
     tag_is_default: bool = _option(
-        False, "The client added `@codebase` itself; small talk then goes without it."
+        False, "The client added `@codebase` itself, so small talk is answered without a search."
     )
     hyde: Literal["", HydeMode] = _option(
         "",
-        "Let a language model draft code and search by that, too: off, one or two; default off, "
-        "for 'ask' as CODEQA_HYDE says.",
+        "Also search by drafts that a language model writes: off, one or two; default: off, for "
+        "'ask' CODEQA_HYDE.",
         "--hyde",
     )
-    rerank: bool = _option(False, "Let the reranker order the best of what is found.", "--rerank")
+    rerank: bool = _option(False, "Let the reranker order the best hits.", "--rerank")
     pin: tuple[str, ...] = _option(
         (),
-        "Places such as `src/app.py:12-34` that the context must hold. With `replaces` the code "
-        "of that turn is packed anew, without another search.",
+        "Code such as `src/app.py:12-34` that the context must hold. With `replaces` the hits of "
+        "that turn are used again, without another search.",
     )
-    exclude: tuple[str, ...] = _option((), "Places that the context must not hold.")
+    exclude: tuple[str, ...] = _option((), "Code that the context must not hold.")
     strict: bool = _option(False, "Let the model say only what the code shows.", "--strict")
     earlier_answers: bool = _option(
         False,
-        "Send answers of other conversations along that have no thumb up, too.",
+        "Also send answers to similar questions that have no thumb up.",
         "--earlier-answers",
     )
     whole_code: bool = _option(
-        False, "Without a model: all of the answer, and the code of it whole.", "--all"
+        False, "Without a model: show the whole answer, with whole functions.", "--all"
     )
     with_model: str = _option(
         "",
-        "A model that is set up, as `provider/name`, for this answer alone; only for the "
-        "owner's token.",
+        "Model for this answer alone, as `provider/name`; it must be set up, and the token must "
+        "be the owner's.",
     )
