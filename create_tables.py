@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `codeqa index` with its arguments; return the exit status."""
     status = codeqa(["index", *(sys.argv[1:] if arguments is None else arguments)])
     if status == 0 and sys.stderr.isatty():
-        print("Next: python app.py serves the chat about it.", file=sys.stderr)
+        print("Next: run python app.py and ask questions on its page.", file=sys.stderr)
     return status
 
 

@@ -48,7 +48,7 @@ __all__ = ["main", "preprocess"]
     type=click.Choice(FORMATS),
     default="csv",
     show_default=True,
-    help="Of the two tables.",
+    help="Format of the two tables.",
 )
 @click.option("--workers", type=int, help="Worker processes (default: one per core, ≤ 4).")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
@@ -73,7 +73,8 @@ def main(repo: Path, out: Path | None, table_format: str, workers: int | None, q
                 write_files(files, folder, table_format)
             except OSError as error:
                 raise UsageError(
-                    f"{folder} cannot be written: {error.strerror}.", "Give another with --out."
+                    f"{folder} cannot be written: {error.strerror}.",
+                    "Give another folder with --out.",
                 ) from None
     if not quiet:
         rows = [(name, f"{count:,}") for name, count in counts.items()]

@@ -64,7 +64,7 @@ def main(name: str | None) -> None:
         note = f"  [{variables}]" if variables else ""
         print(f"{prompt.name:<{width}}  {prompt.purpose}{note}")
         print(f"{'':<{width}}  {f'replaced by {path}' if path else 'built in'}")
-    print(f"\nOverrides are looked for in {override_path('NAME', config_dir)}")
+    print(f"\nYour own prompts belong in {override_path('NAME', config_dir)}")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from codeqa.text.markdown import code_span, escape
 
 SCOPES = tuple(CONFIRMATIONS)
 REPORT = Path(__file__).with_name("privacy_report.md")
-NOT_UNCACHED = "The Redis server is silent: what it holds goes by itself within 24 hours."
+NOT_UNCACHED = "The Redis server does not answer: it deletes its data by itself within 24 hours."
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +196,16 @@ def _prefix_of(user: str, conversation: str = "") -> str:
 
 
 _RECEIVES = {
-    "model": "gets each question, the code found for it, earlier questions and answers that belong "
-    "to it, and your profile",
+    "model": "gets each question, the code found for it, the earlier questions and answers that go "
+    "with it, and your profile",
     "embedding": "gets each question that is searched for, and the code as it is indexed",
     "reranker": "gets each question that is reranked, and up to 50 pieces of code",
 }
 _SCOPES = {
     "conversation": ("This conversation", "Your profile and your other conversations stay."),
-    "profile": ("Your profile", "The conversations in which you told me stay."),
+    "profile": ("Your profile", "The conversations that it comes from stay."),
     "everything": (
-        "Everything that is stored of you",
+        "Everything that is stored about you",
         "Indices of repositories and keys of models stay: none of them holds what you said.",
     ),
 }
@@ -223,7 +223,7 @@ def privacy_report(stored: StoredData) -> str:
     if stored.shared:
         seen = "you and no other user. Whoever runs the server can read its files."
         cookies = "if you gave a token here, a cookie keeps you signed in for 30 days."
-    cached, silent = "contexts", " in a Redis server that is silent"
+    cached, silent = "contexts", " in a Redis server that does not answer"
     if stored.cached is not None:
         cached, silent = counted(stored.cached, "context"), ""
     return REPORT.read_text("utf-8").rstrip("\n").format(
@@ -251,10 +251,10 @@ def _receivers(stored: StoredData) -> Iterator[str]:
         yield "no language model is chosen, so questions are sent to none"
     for one in stored.receivers:
         local = ", on this machine," if one.local else ""
-        at = f" at {code_span(one.host)}{local}" if one.host else ", wherever its package runs it,"
+        at = f" at {code_span(one.host)}{local}" if one.host else ", wherever its package runs,"
         yield f"the {one.part} {code_span(one.name)}{at} {_RECEIVES[one.part]}"
     if stored.plugins:
-        yield "hooks of your own (CODEQA_PLUGINS) see questions and answers"
+        yield "your own hooks (CODEQA_PLUGINS) see questions and answers"
     elif all(one.local for one in stored.receivers):
         yield "nothing leaves this machine"
 

@@ -260,7 +260,7 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
     erased = hurried.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
     assert (stored := hurried.stored("local")).cached is None
-    assert "in a Redis server that is silent" in privacy_report(stored)
+    assert "in a Redis server that does not answer" in privacy_report(stored)
     server.thaw()
     assert not privacy.delete("everything", "local").problems
     assert keys(server) == []
