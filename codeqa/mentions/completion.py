@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from codeqa.errors import NotFoundError
-from codeqa.search.channels import allowed_edits
 from codeqa.search.mentions import (
     LONGEST_MENTION,
     as_mention,
@@ -32,8 +31,8 @@ from codeqa.text.tokens import split_identifier
 
 Kind = Literal["file", "folder", "symbol"]
 EXACT, PREFIX, WORDS, INSIDE = range(4)
-"""How a name fits what was typed, best first: equal, the beginning, the beginning of its words or
-their initials, inside it."""
+"""How a name fits what was typed, best first: equal, the beginning, the beginning of its words,
+inside it."""
 
 _LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
 _OWNED = re.compile(r"::|#|->|\.")
@@ -165,7 +164,7 @@ class MentionIndex:
         return tuple(completions)
 
     def _matches(self, typed: str) -> Iterator[MentionCompletion]:
-        """Return the entries that `typed` fits, best first; if none, those with a typing error."""
+        """Return the entries that `typed` fits, best first."""
         if not typed:
             places = (entry for entry in self._entries if entry.kind != "symbol")
             return iter(sorted(places, key=_from_the_root))
@@ -176,7 +175,7 @@ class MentionIndex:
             for number, fit in self._by_owner(typed):
                 fits[number] = min(fit, fits.get(number, fit))
         best = sorted(fits, key=lambda number: (fits[number] + self._late[number], number))
-        return (self._entries[number] for number in best or self._misspelt(fold(typed)))
+        return (self._entries[number] for number in best)
 
     def _by_name(self, typed: str) -> Iterator[tuple[int, int]]:
         """Yield number and fit of the entries whose name `typed` fits."""
@@ -184,11 +183,10 @@ class MentionIndex:
         longest = max(words, key=len, default="")
         # `geturl` begins a word of `do_get_url`.
         begin = re.compile(".*".join(" " + " ?".join(map(re.escape, word)) for word in words))
-        initials = re.compile("".join(rf" {re.escape(letter)}[^ ]*" for letter in key))
         for number, name in enumerate(self._names):
             if name.startswith(key):
                 yield number, EXACT if name == key else PREFIX
-            elif (begin.search if longest in name else initials.match)(self._words[number]):
+            elif longest in name and begin.search(self._words[number]):
                 yield number, WORDS
             elif key in name:
                 yield number, INSIDE
@@ -214,19 +212,6 @@ class MentionIndex:
                 yield number, EXACT
             elif deeper.search(place):
                 yield number, max(fit, PREFIX if direct.search(place) else WORDS)
-
-    def _misspelt(self, key: str) -> list[int]:
-        from rapidfuzz import process
-        from rapidfuzz.distance import LCSseq
-
-        edits = allowed_edits(key)
-        if not edits:
-            return []
-        beginnings = [name[: len(key) + edits] for name in self._names]
-        matches = process.extract(
-            key, beginnings, scorer=LCSseq.similarity, score_cutoff=len(key) - edits, limit=None
-        )
-        return [number for _, _, number in matches]
 
     def _written(self, entry: MentionCompletion, first: int, last: int) -> MentionCompletion:
         """Return `entry`, or its lines, with the text that means it and nothing else."""
