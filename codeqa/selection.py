@@ -191,9 +191,9 @@ def _chunk_of(result: SearchResult, hit: Hit) -> Chunk | None:
     if unit.is_head:
         about_imports = is_first or _ABOUT_IMPORTS.search(result.query.text.lower())
         return chunk if about_imports or _VALUE.search(chunk.content) else None
-    bare = "".join(chunk.content.split()).rstrip("{:")
+    code = "".join(chunk.content.split()).rstrip("{:")
     cut_off = chunk.end_line < unit.end_line
-    return None if cut_off and bare.endswith("".join(unit.signature.split())) else chunk
+    return None if cut_off and code.endswith("".join(unit.signature.split())) else chunk
 
 
 def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:

@@ -111,9 +111,9 @@ def _whole(
     """
     chunks: list[Chunk] = []
     left_out: list[str] = []
-    filled = [record for record in records if record.size]
+    nonempty = [record for record in records if record.size]
     size, room = 0, min(room, BLOCK_CHARACTERS)
-    for record in filled:
+    for record in nonempty:
         if soft and size > SOFT_BYTES:
             break
         if size + record.size <= HARD_BYTES and record.size + FILE_COST <= room:
@@ -132,9 +132,9 @@ def _whole(
         left_out.append(f"{record.path} ({_kilobytes(record.size)})")
     if len(left_out) > LISTED:
         left_out[LISTED:] = [f"{len(left_out) - LISTED:,} more"]
-    note = f"Sent whole: {len(chunks):,} of {len(filled):,} files, {_kilobytes(size)}."
+    note = f"Sent whole: {len(chunks):,} of {len(nonempty):,} files, {_kilobytes(size)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
-    return ContextBlock(tuple(chunks), note=note if filled else "")
+    return ContextBlock(tuple(chunks), note=note if nonempty else "")
 
 
 def _ranked_paths(result: SearchResult) -> list[str]:

@@ -90,9 +90,9 @@ class Gatherer:
                     replace(chunk, content=mask_secrets(chunk.content))
                     for chunk in ready.block.chunks
                 )
-                quoted = QuotedEvidence(routed.question.query, cached=masked)
                 block = ContextBlock(masked, ready.block.dropped)
-                ready = replace(ready, block=block, evidence=ready.evidence and quoted)
+                evidence = ready.evidence and QuotedEvidence(routed.question.query, cached=masked)
+                ready = replace(ready, block=block, evidence=evidence)
         yield from steps.ended()
         return replace(ready.masked(), problems=problems)
 
@@ -174,12 +174,12 @@ class _Gathering:
             gathered = yield from self._search()
         else:
             gathered = self._recall()
-        chunks, chosen = gathered.block.chunks, options.chooses_chunks
+        chunks, by_hand = gathered.block.chunks, options.chooses_chunks
         evidence, warnings = gathered.evidence, gathered.warnings
-        if self.only_quotes and (chosen or not evidence) and (gathered.searched or chunks):
-            lead, whole = self.counted if chosen else ("", False)
+        if self.only_quotes and (by_hand or not evidence) and (gathered.searched or chunks):
+            lead, whole = self.counted if by_hand else ("", False)
             evidence = QuotedEvidence(
-                question.query, lead, counted=bool(lead), whole=whole, cached=chunks, chosen=chosen
+                question.query, lead, counted=bool(lead), whole=whole, cached=chunks, chosen=by_hand
             )
         if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
             warnings = (*warnings, QUOTED_ONLY)
@@ -281,13 +281,13 @@ class _Gathering:
 
     def _evidence(self, result: SearchResult, walked: Walk | None) -> QuotedEvidence | None:
         """Return the quotes for an answer without a model, and the counted list for any answer."""
-        question, (counted, enough), evidence = self.routed.question, self.counted, None
-        if self.only_quotes and not enough:
+        question, (lead, whole), evidence = self.routed.question, self.counted, None
+        if self.only_quotes and not whole:
             evidence = gather_evidence(self.by.toolbox.tables(), result, walked)
             evidence = replace(evidence, whole_code=question.options.whole_code)
-        if counted:
+        if lead:
             evidence = evidence or QuotedEvidence(question.query)
-            evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)
+            evidence = replace(evidence, lead=lead, counted=True, whole=whole, weak=False)
         return evidence
 
     def _results(self, ask_model: bool) -> Generator[Event, None, SearchResult]:

@@ -136,11 +136,11 @@ def _parts(message: Mapping[str, Any]) -> Iterator[str]:
         yield f"{call['function']['name']} {call['function']['arguments']}"
 
 
-def count_tokens(sent: Iterable[SentMessage]) -> int:
+def count_tokens(messages: Iterable[SentMessage]) -> int:
     """Return the estimated tokens of messages that were sent."""
     return estimate_messages(
         {"role": message.role, "content": "\n\n".join(filter(None, message.parts))}
-        for message in sent
+        for message in messages
     )
 
 
@@ -211,7 +211,7 @@ def ask_model(
     code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
     citations = CitationWriter(block.chunks, code)
     calls: list[ToolCall] = []
-    text, held = "", ""
+    text, pending = "", ""
     try:
         with closing(model.stream(messages, cancelled=cancelled, tools=tools)) as stream:
             for piece in stream:
@@ -220,25 +220,25 @@ def ask_model(
                 elif isinstance(piece, TokenUsage | Thought | Waiting):
                     yield piece
                 else:
-                    text, held = text + piece, held + piece
+                    text, pending = text + piece, pending + piece
                     if not _may_be_looks_yet(text, bool(tools), by_lines):
-                        yield citations.feed(held)
-                        held = ""
+                        yield citations.feed(pending)
+                        pending = ""
                     elif len(text) > LONGEST_LOOKS:
                         break
     except ModelError as error:
         yield citations.close()
-        if text != held and isinstance(error, ContextLengthError):
+        if text != pending and isinstance(error, ContextLengthError):
             # Too late to start again: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
     if by_lines and not calls:
         calls = read_looks(text)
     if not calls:
-        yield citations.feed(held) + citations.close()
-    elif rest := citations.close() if held != text else "":
+        yield citations.feed(pending) + citations.close()
+    elif rest := citations.close() if pending != text else "":
         yield rest + "\n\n"
-    return calls, text, held
+    return calls, text, pending
 
 
 def _may_be_looks_yet(text: str, tools: bool, by_lines: bool) -> bool:

@@ -140,11 +140,11 @@ class Router:
         A model has the last word: where it was asked already, where the question needs completing
         anyway, or where words may be wrong. `features` and `planned` hold if the question stays.
         """
-        chosen = features.tagged or intent.source == "user"
+        explicit = features.tagged or intent.source == "user"
         # A client without a conversation also has the code of its last question.
-        at_hand = bool(so_far.context.chunks)
-        gated, leaving = at_hand and not chosen and intent.name in NEED_CODE, STAYS
-        if gated:
+        has_code = bool(so_far.context.chunks)
+        may_leave, leaving = has_code and not explicit and intent.name in NEED_CODE, STAYS
+        if may_leave:
             with suppress(CodeQAError):  # without an index the cached code is used
                 tables = self.tables()
                 leaving = leaving_by_words(
@@ -153,7 +153,7 @@ class Router:
         incomplete = _needs_completing(question, so_far, features, planned)
         if understood is None and (incomplete or leaving.doubtful):
             understood = self._ask(question, so_far)
-        if gated and understood and understood.leaving:
+        if may_leave and understood and understood.leaving:
             leaving = understood.leaving
         return leaving, understood
 

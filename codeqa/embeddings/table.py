@@ -273,9 +273,9 @@ class QuestionMatcher:
         vectors = table[ids].astype(np.float32) * factors[ids][:, None]
         half = PASSAGE_LINES // 2
         bounds = np.array(line_ends)[np.minimum(np.arange(0, lines + half, half), lines)]
-        filled = np.flatnonzero(np.diff(bounds))
+        nonempty = np.flatnonzero(np.diff(bounds))
         blocks = np.zeros((len(bounds) - 1, vectors.shape[1]), np.float32)
-        blocks[filled] = np.add.reduceat(vectors, bounds[filled], axis=0)
+        blocks[nonempty] = np.add.reduceat(vectors, bounds[nonempty], axis=0)
         passages = blocks[:-1] + blocks[1:] if len(blocks) > 1 else blocks
         lengths = np.sqrt(np.einsum("ij,ij->i", passages, passages))
         cosines = np.divide(

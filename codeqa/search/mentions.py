@@ -232,17 +232,16 @@ def definitions_called(tables: Tables, text: str, *, any_case: bool = False) -> 
     """
     dotted = "." + re.sub(r"::|#|->|/", ".", text).strip(".")
     key = name_key(dotted.rpartition(".")[2])
-    candidates = tables.named([key], limit=MOST_NAMED) if key else []
-    names = {
-        unit.id: whole_name(unit.path, unit.qualified_name)
-        for unit in candidates
-        if unit.kind not in TEXT_KINDS
-    }
-    ids = {unit_id for unit_id, name in names.items() if name.endswith(dotted)}
-    if any_case and not ids:
-        lower = dotted.lower()
-        ids = {unit_id for unit_id, name in names.items() if name.lower().endswith(lower)}
-    units = [unit for unit in candidates if unit.id in ids]
+    exact, others, lower = list[Unit](), list[Unit](), dotted.lower()
+    for unit in tables.named([key], limit=MOST_NAMED) if key else []:
+        if unit.kind in TEXT_KINDS:
+            continue
+        name = whole_name(unit.path, unit.qualified_name)
+        if name.endswith(dotted):
+            exact.append(unit)
+        elif any_case and name.lower().endswith(lower):
+            others.append(unit)
+    units = exact or others
     return [unit for unit in units if unit.role == "source"] or units
 
 

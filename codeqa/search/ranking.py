@@ -241,15 +241,15 @@ def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     A single channel keeps its proportions (its score over its best), so that a weak tail
     stays weak; several are added as z-scores.
     """
-    filled = {name: scores for name, scores in channels.items() if scores}
-    if not filled:
+    nonempty = {name: scores for name, scores in channels.items() if scores}
+    if not nonempty:
         return {}
-    if len(filled) == 1:
-        (scores,) = filled.values()
+    if len(nonempty) == 1:
+        (scores,) = nonempty.values()
         best = max(scores.values())
         return {key: score / best if best > 0 else 0.0 for key, score in scores.items()}
-    total = dict.fromkeys(chain.from_iterable(filled.values()), 0.0)
-    for name, scores in filled.items():
+    total = dict.fromkeys(chain.from_iterable(nonempty.values()), 0.0)
+    for name, scores in nonempty.items():
         z = z_scores(scores)
         missing = min(z.values()) - MISSING
         weight = DRAFT_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)

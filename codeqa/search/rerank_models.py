@@ -339,8 +339,8 @@ def choose_reranker(settings: Settings) -> Reranker:
 
     def rerank(hits: Sequence[Hit], query: Query) -> Reranked:
         try:
-            chosen = _chosen(settings)
-            return chosen.rerank(hits, query) if chosen else rerank_built_in(hits, query)
+            reranker = _chosen(settings)
+            return reranker.rerank(hits, query) if reranker else rerank_built_in(hits, query)
         except CodeQAError as error:
             _log.info("The built-in reranker is used: %s", error)
             warning = f"{error.message} The built-in reranker was used. {error.hint}"
@@ -352,41 +352,40 @@ def choose_reranker(settings: Settings) -> Reranker:
 def reranker_status(settings: Settings) -> RerankerStatus:
     """Return the status without loading a model or using the network."""
     try:
-        chosen = _chosen(settings)
-        return _status_of(settings.reranker.strip() or AUTO, chosen)
+        return _status_of(settings.reranker.strip() or AUTO, _chosen(settings))
     except CodeQAError as error:
         return RerankerStatus(False, error.message, error.hint)
 
 
-def _status_of(setting: str, chosen: ModelReranker | None) -> RerankerStatus:
-    """Return the status of the reranker chosen by `setting`; raises CodeQAError as `_listed` does.
+def _status_of(setting: str, reranker: ModelReranker | None) -> RerankerStatus:
+    """Return the status of the `reranker` of a setting, None for the built-in one.
 
-    None is the built-in one.
+    Raises RerankerError as `_listed` does.
     """
     problem = missing_extra()
-    if chosen is None and setting != AUTO:
+    if reranker is None and setting != AUTO:
         return RerankerStatus(True, BUILT_IN)
-    if chosen is None:
+    if reranker is None:
         rest = f"is not used: {problem}. {INSTALL}"
         if not problem:
             rest = f"is used as soon as it is on this machine: {DOWNLOAD_COMMAND}"
         command = INSTALL_COMMAND if problem else DOWNLOAD_COMMAND
         return RerankerStatus(True, f"{BUILT_IN}; {DEFAULT_MODEL} {rest}", command=command)
     kind = setting.partition("/")[0]
-    if kind == PYTORCH and (pytorch_problem := _pytorch_problem(chosen.name)):
-        text = f"{chosen.name} {pytorch_problem}"
+    if kind == PYTORCH and (pytorch_problem := _pytorch_problem(reranker.name)):
+        text = f"{reranker.name} {pytorch_problem}"
         return RerankerStatus(False, text, INSTALL_PYTORCH, PYTORCH_COMMAND)
-    if chosen.host:
+    if reranker.host:
         rest = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
-        return RerankerStatus(True, chosen.place + rest)
+        return RerankerStatus(True, reranker.place + rest)
     if kind == PYTORCH or kind in RERANK_URLS:
-        return RerankerStatus(True, chosen.place)
+        return RerankerStatus(True, reranker.place)
     if problem:
         text = f"{setting} cannot be used: {problem}."
         return RerankerStatus(False, text, INSTALL, INSTALL_COMMAND)
     here = setting == AUTO or _files(setting).here(_listed(setting)[1])
     rest = "" if here else ", downloaded from the model hub when first used"
-    return RerankerStatus(True, f"{chosen.name}{rest}")
+    return RerankerStatus(True, f"{reranker.name}{rest}")
 
 
 def _pytorch_problem(model: str) -> str:
