@@ -153,6 +153,7 @@ def check_repositories(settings: Settings) -> Outcome:
 
 
 def check_index(location: Location) -> Outcome:
+    """Check that the index of a repository can be read and that nothing else wrote into it."""
     if holder_of(location):
         return True, "a run is writing it", ""
     if not location.root.is_dir():  # nothing to build it from

@@ -232,13 +232,16 @@ def ask_model(
             # Too late to start again: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
-    if by_lines and not calls:
-        calls = read_looks(text)
+    calls = calls or _written_looks(text, by_lines)
     if not calls:
         yield citations.feed(pending) + citations.close()
     elif rest := citations.close() if pending != text else "":
         yield rest + "\n\n"
     return calls, text, pending
+
+
+def _written_looks(text: str, by_lines: bool) -> list[ToolCall]:
+    return read_looks(text) if by_lines else []
 
 
 def _may_be_looks_yet(text: str, tools: bool, by_lines: bool) -> bool:

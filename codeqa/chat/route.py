@@ -31,6 +31,8 @@ from codeqa.types import NO_USAGE
 
 @dataclass(frozen=True, slots=True)
 class Router:
+    """The stage of a turn that decides what a question is and what is done about it."""
+
     small_call: SmallCall
     hooks: Hooks
     settings: Settings

@@ -300,9 +300,11 @@ that the provider counted."""
 
 
 class AnswerGenerator(Protocol):
+    """A responder: it makes the text of an answer."""
+
     @property
     def name(self) -> str:
-        """What the surfaces call it: the model, `extractive` or `app`."""
+        """Return its name for users: the model, `extractive` or `app`."""
 
     def generate(self, gathered: Gathered, /) -> Generator[Piece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.

@@ -252,6 +252,7 @@ def human_bytes(count: float) -> str:
 
 
 def print_json(document: Any) -> None:
+    """Print a document as indented JSON."""
     print(json.dumps(document, ensure_ascii=False, indent=2))
 
 

@@ -63,4 +63,5 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
     return run_command(cli, arguments)
