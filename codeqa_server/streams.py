@@ -92,9 +92,9 @@ class SharedBoard:
     def at(self, place: Place) -> RunningAnswer | None:
         return self._here.at(place) or next(iter(self._elsewhere(place)), None)
 
-    def find(self, wanted: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
-        own = self._here.find(wanted)
-        return own if here else [*own, *self._elsewhere(wanted)]
+    def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
+        own = self._here.find(pattern)
+        return own if here else [*own, *self._elsewhere(pattern)]
 
     def copy(self) -> None:
         """Copy what has come of all answers since."""
@@ -121,15 +121,15 @@ class SharedBoard:
             return bool(replies)
         return False
 
-    def _elsewhere(self, place: Sequence[str]) -> list[_Elsewhere]:
+    def _elsewhere(self, pattern: Sequence[str]) -> list[_Elsewhere]:
         """Return the answers at such places that other processes make."""
-        keys = [_key(place)] if all(place) else self._redis.keys(PLACES) or []
+        keys = [_key(pattern)] if all(pattern) else self._redis.keys(PLACES) or []
         here = set(map(_key, self._here.places()))
-        escaped_parts = list(map(escaped, place))
+        escaped_parts = list(map(escaped, pattern))
         answers = []
         for key in keys:
             parts = key.split(":")[2:]
-            if key in here or len(parts) != len(place):
+            if key in here or len(parts) != len(pattern):
                 continue
             if Place(*parts).matches(escaped_parts) and (about := self._redis.get(key)):
                 answers.append(_Elsewhere(self._redis, key, about))

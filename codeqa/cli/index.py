@@ -197,7 +197,7 @@ def _describe(
 
 def _estimate(plan: CommentPlan, model: Model) -> str:
     """Return a line that says what will be sent where, and what comes back."""
-    before = f"{plan.known:,} described before. " if plan.known else ""
+    before = f"{plan.stored:,} described before. " if plan.stored else ""
     if not plan.requests:
         return f"{before}No other method needs a description."
     return (

@@ -60,7 +60,7 @@ class CommentPlan:
     units: tuple[Unit, ...]
     """Units whose description is stored, then those that need a request."""
     requests: int
-    known: int
+    stored: int
     """Units whose description is stored."""
     tokens_sent: int
     """An estimate, rather too high."""

@@ -260,13 +260,13 @@ def test_the_plan_counts_what_is_sent_and_what_is_free(
     settings: Settings, location: Location
 ) -> None:
     plan = plan_comments(settings, location, "m")
-    assert (plan.requests, plan.known, len(plan.units)) == (4, 0, 4)
+    assert (plan.requests, plan.stored, len(plan.units)) == (4, 0, 4)
     sent = sum(len(text) for text in FILES.values())
     assert sent / 4 < plan.tokens_sent < sent * 5
     assert plan_comments(settings, location, "m", limit=1).requests == 1
     comment(settings, location)
     after = plan_comments(settings, location, "m")
-    assert (after.requests, after.known, after.tokens_sent) == (0, 4, 0)
+    assert (after.requests, after.stored, after.tokens_sent) == (0, 4, 0)
     assert plan_comments(settings, location, "another").requests == 4
 
 
@@ -396,7 +396,7 @@ def test_ctrl_c_ends_what_is_under_way_and_the_next_run_goes_on(
     with pytest.raises(KeyboardInterrupt):
         add_comments(settings, location, units, complete, "m", interrupt, lambda: ended.append(1))
     assert ended
-    assert plan_comments(settings, location, "m").known == 2
+    assert plan_comments(settings, location, "m").stored == 2
     comment(settings, location)
     assert all(comments(location).values())
 
