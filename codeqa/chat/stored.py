@@ -53,8 +53,10 @@ def read_turn_record(turn: Turn) -> TurnRecord:
 
 
 def _unjudged(citation: Citation) -> Citation:
-    """Return a citation as it was stored; one that was struck for the words before it counts as
-    right: of 30 that were, none was wrong."""
+    """Return a citation as it was stored.
+
+    One that was struck for the words before it counts as right: of 30 that were, none was wrong.
+    """
     if citation.problem.startswith(JUDGED_BY_WORDS):
         return replace(citation, verified=True, exists=True, problem="")
     return citation
