@@ -114,7 +114,7 @@ def _data(settings: Settings) -> Outcome:
 
 def _rights(settings: Settings) -> Outcome:
     """Check that nobody else may read the stored files."""
-    paths = [*settings.data_dir.rglob("*")]
+    paths = list(settings.data_dir.rglob("*"))
     public = [path for path in paths if not path.is_symlink() and path.lstat().st_mode & OTHERS]
     example = f", such as {public[0]}" if public else ""
     detail = f"{len(public):,} of {len(paths):,} files and folders are open to others{example}"

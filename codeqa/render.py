@@ -132,7 +132,8 @@ def split_blocks(text: str) -> tuple[list[str], str]:
     if len(starts) > 1 and starts[-1][1] == len(lines) and starts[-2][0] in _OPEN_ENDED:
         starts.pop()
     # A block ends where the next one begins.
-    bounds = [0, *(line for _, line in starts[1:])]
+    bounds = [0]
+    bounds += (line for _, line in starts[1:])
     blocks = ["".join(f"{line}\n" for line in lines[start:end]) for start, end in pairwise(bounds)]
     return blocks, text[sum(map(len, blocks)) :]
 

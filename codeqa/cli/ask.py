@@ -187,8 +187,9 @@ def search_command(
     """
     if not values["question"].strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
-    filters = [f"{name}:{value}" for name in ("kind", "lang") if (value := values.pop(name))]
-    values["question"] = " ".join([values["question"], *filters])
+    for name in ("kind", "lang"):
+        if value := values.pop(name):
+            values["question"] += f" {name}:{value}"
     values["hyde"] = values["hyde"] or "off"
     if values["guess"] == "-":
         values["guess"] = sys.stdin.read()
@@ -200,7 +201,8 @@ def search_command(
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
     for number, hit in enumerate(result["hits"], start=1):
         click.echo(_hit_text(number, hit))
-    notes = [*_search_notes(result["coverage"], result["reranker"]), result["notice"]]
+    notes = list(_search_notes(result["coverage"], result["reranker"]))
+    notes.append(result["notice"])
     if text := "\n".join(filter(None, notes)):
         click.echo(f"\n{text}", err=True)
 

@@ -62,7 +62,9 @@ class PlainText:
         *lines, rest = (self._rest + visible(text)).split("\n")
         output = "".join(map(self._line, lines))
         ready = len(rest) if last else 0
-        if not (last or self._fence) and (self._begun or rest.lstrip(" >")[:1] not in ("", *"#`")):
+        if not (last or self._fence) and (
+            self._begun or rest.lstrip(" >")[:1] not in ("", "#", "`")
+        ):
             ready = _complete(rest)
         if ready:
             output += self._line(rest)[:-1] if last else _inline(rest[:ready])

@@ -26,7 +26,7 @@ class LateGroup(click.Group):
     def list_commands(self, context: click.Context) -> list[str]:
         from codeqa.cli.tools import TOOL_COMMANDS
 
-        return [*sorted(MODULES), *TOOL_COMMANDS]
+        return sorted(MODULES) + list(TOOL_COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
         if name in MODULES:

@@ -40,7 +40,7 @@ def mcp_command(names: tuple[str, ...], repos: tuple[str, ...]) -> None:
     They see only the repositories that you name, or the one of this folder; index them first. A
     running server offers the same over HTTP at /mcp. See docs/mcp.md.
     """
-    folders = folders_of((*names, *repos), data_folder())
+    folders = folders_of(names + repos, data_folder())
     roots = list(map(str, folders))
     click.echo(f"Serving {', '.join(roots)} to the agent on standard input.", err=True)
     gc.disable()  # until all is loaded: collecting garbage takes a sixth of that time

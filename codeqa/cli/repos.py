@@ -64,11 +64,12 @@ def repos_list_command(as_json: bool) -> None:
     header = ("name", "files", "pieces", "on disk", "updated", "state", "from")
     table = []
     for report in reports:
-        counts = [f"{report.files:,}", f"{report.units:,}", human_bytes(report.bytes_on_disk)]
         origin = " ".join(filter(None, (report.url, report.branch))) or report.path
         updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.updated_at))
-        state = [updated if report.updated_at else "-", report.state, origin]
-        table.append([report.name, *counts, *state])
+        row = [report.name, f"{report.files:,}", f"{report.units:,}"]
+        row += [human_bytes(report.bytes_on_disk), updated if report.updated_at else "-"]
+        row += [report.state, origin]
+        table.append(row)
     click.echo(format_table(header, table))
 
 

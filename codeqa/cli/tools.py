@@ -77,8 +77,9 @@ def _command(tool: str, description: str, schema: Mapping[str, Any]) -> click.Co
     required = schema.get("required", ())
     fields = list(schema.get("properties", {}).items())
     bare = fields[: TYPED_BARE.get(tool, 0)]
-    help_texts = [f"{name.upper()}: {field['description']}" for name, field in bare]
-    run.__doc__ = "\n\n".join([description, *help_texts])
+    help_texts = [description]
+    help_texts += [f"{name.upper()}: {field['description']}" for name, field in bare]
+    run.__doc__ = "\n\n".join(help_texts)
     for number, (name, field) in reversed(list(enumerate(fields))):
         parameter = _parameter(name, field, name in required, number < len(bare))
         run_with_options = parameter(run_with_options)

@@ -109,7 +109,8 @@ def _sections(lines: list[str], language: Language) -> list[Section]:
     if settings and len(lines) <= CHUNK_SIZE:
         return whole
     if language.section:
-        headings = _by_line(lines, *language.section)
+        form, marks = language.section
+        headings = _by_line(lines, form, marks)
     elif language.headings:
         headings = HEADINGS[language.headings](lines)
     else:
@@ -132,8 +133,9 @@ def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]
         if len(lines) != section.last - before:  # several of them on one of the file's
             yield section.first, section.last, "\n".join(lines).strip("\n")
             return
-    for start, end in line_spans(lines, *span) if span else ():
-        yield before + start, before + end, "\n".join(lines[start - 1 : end])
+    if span:
+        for start, end in line_spans(lines, span[0], span[1]):
+            yield before + start, before + end, "\n".join(lines[start - 1 : end])
 
 
 def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Section]:
@@ -143,12 +145,13 @@ def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Sectio
     no section is a bare title.
     """
     sections: list[Section] = []
-    ended = Heading(len(lines) + 1, 0, "")
-    if (first := [*headings, ended][0].line) > 1:
-        sections.append(Section(1, first - 1))
+    bounds = list(headings)
+    bounds.append(Heading(len(lines) + 1, 0, ""))
+    if bounds[0].line > 1:
+        sections.append(Section(1, bounds[0].line - 1))
     stack: list[Heading] = []
     begin = 0
-    for heading, following in pairwise([*headings, ended]):
+    for heading, following in pairwise(bounds):
         while stack and stack[-1].level >= heading.level:
             stack.pop()
         stack.append(heading)
@@ -276,7 +279,8 @@ def _join_short(sections: list[Section]) -> list[Section]:
     """Join short neighbours below one key into a section with up to three of their names."""
     joined: list[Section] = []
     names: tuple[str, ...] = ()
-    for first, last, titles, *_ in sections:
+    for section in sections:
+        first, last, titles = section[:3]
         before = joined[-1] if joined else Section(1, MIN_LINES)
         if before.last - before.first + 1 < MIN_LINES and before.titles[:-1] == titles[:-1]:
             first = joined.pop().first
@@ -298,9 +302,11 @@ def _by_keys(lines: list[str], keys: list[Heading]) -> list[Heading]:
         if key.level == keys[0].level:
             groups.append([])
         groups[-1].append(key)
-    ends = [key.line for key, *_ in groups[1:]] + [len(lines) + 1]
+    ends = [group[0].line for group in groups[1:]]
+    ends.append(len(lines) + 1)
     headings: list[Heading] = []
-    for (key, *below), end in zip(groups, ends, strict=False):
+    for group, end in zip(groups, ends, strict=False):
+        key, below = group[0], group[1:]
         headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
         if end - key.line > CHUNK_SIZE:
             headings += [

@@ -324,7 +324,7 @@ def references(
     scopes = _Scopes(definitions)
     result: list[Reference] = []
     # In source order: every name needs the scopes and types before it.
-    for start in sorted({*names, *variables, *by_offset}):
+    for start in sorted(names.keys() | variables.keys() | by_offset.keys()):
         scope = scopes.at(start)
         resolver.place = start
         if start in variables:

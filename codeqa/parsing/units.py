@@ -170,7 +170,8 @@ def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, 
     lines = source.lines
     spans = sorted((d.first_line, d.last_line) for d in definitions if not _is_part(d, source))
     free = 1
-    for first, last in [*spans, (len(lines) + 1, len(lines) + 1)]:
+    spans.append((len(lines) + 1, len(lines) + 1))
+    for first, last in spans:
         if gap := trim(lines, free, first - 1):
             yield (1 if free == 1 else gap[0]), gap[1]
         free = max(free, last + 1)
