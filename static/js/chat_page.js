@@ -69,7 +69,7 @@ function refused({ text }, error) {
 function edit(turn) {
   editing = turn;
   page.composer.fill(turn.asked);
-  announce("Edit the question; the new answer will stand beside the one there is");
+  announce("Edit the question. The old answer stays as another version");
 }
 
 function failed(error) {

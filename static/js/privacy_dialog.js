@@ -10,23 +10,23 @@ const COUNTED = [
   ["conversations", "conversation"],
   ["turns", "question with its answer", "questions with their answers"],
   ["thumbs", "rating"],
-  ["vectors", "question kept for comparing", "questions kept for comparing"],
-  ["facts", "thing known of you", "things known of you"],
+  ["vectors", "question for finding similar ones", "questions for finding similar ones"],
+  ["facts", "fact about you", "facts about you"],
   ["cached", "cached value"],
 ];
 const SCOPES = {
   conversation: {
     label: "This conversation",
-    about: "Its questions, answers, versions and ratings go, and the code that was cached for it.",
+    about: "Its questions, answers, versions, ratings and cached code are deleted.",
   },
   profile: {
-    label: "What it knows of you",
-    about: "Name, wishes and whatever else you told it about yourself go. Conversations stay.",
+    label: "What it knows about you",
+    about: "Your name, wishes and all you told it about yourself are deleted. Conversations stay.",
   },
   everything: {
     label: "Everything",
     about:
-      "All your conversations about all repositories go, and what it knows of you. The index of the code stays.",
+      "All your conversations about all repositories are deleted, and what it knows about you. The index of the code stays.",
   },
 };
 
@@ -45,12 +45,12 @@ export function setUpPrivacyDialog(page) {
 
   function deletions({ conversations, turns, profile }) {
     const current = page.view?.turns.length ? page.view : null;
-    const known = plural(Object.keys(profile).length, "thing");
+    const facts = `${plural(Object.keys(profile).length, "fact")} about you`;
     const what = {
       conversation:
         current && `“${current.title}”, ${plural(current.turns.length, "question")} in view.`,
-      profile: `${known} known of you.`,
-      everything: `${plural(conversations, "conversation")} with ${plural(turns, "question")}, ${known} known of you.`,
+      profile: `${facts}.`,
+      everything: `${plural(conversations, "conversation")} with ${plural(turns, "question")}, ${facts}.`,
     };
     const sure = element("div");
     const buttons = Object.keys(SCOPES)
@@ -93,7 +93,7 @@ export function setUpPrivacyDialog(page) {
         "div.privacy-sure",
         { role: "group", "aria-label": `Delete: ${label}` },
         element("p", element("strong", `${label}: `), what),
-        element("p", `${about} There is no way back.`),
+        element("p", `${about} This cannot be undone.`),
         element("div.failure-actions", go, keep),
         problem,
       ),
@@ -116,33 +116,33 @@ function accountOf(stored) {
   const known = Object.entries(profile);
   const inFolder = (path) => path.replace(`${stored.folder}/`, "");
   return [
-    element("h3", "Of you, on this server"),
+    element("h3", "Stored about you on this server"),
     list([
       ["Conversations", conversations ? `${count(conversations)}, ${about}` : "none"],
       ["Questions with their answers", count(stored.turns)],
       ["Ratings of answers", count(stored.thumbs)],
-      ["Questions kept for comparing", count(stored.vectors)],
-      ["Cached values", cached === null ? "the cache does not answer" : count(cached)],
+      ["Questions for finding similar ones", count(stored.vectors)],
+      ["Cached values", cached === null ? "unknown: the cache does not answer" : count(cached)],
     ]),
-    element("h3", "What it knows of you"),
+    element("h3", "What it knows about you"),
     known.length
       ? list(known)
       : element(
           "p",
-          "Nothing. Tell it “My name is …” or “I prefer short answers”, and it stands here.",
+          "Nothing. Write “My name is …” or “I prefer short answers” in a question, and it appears here.",
         ),
     element("h3", "Where"),
     list([
       ["Folder", stored.folder],
       ["Conversations of all users", `${inFolder(stored.state)}, ${byteSize(stored.state_bytes)}`],
       ...(redis ? [["Cache", redis]] : []),
-      ...(keys ? [["Keys of models", `${inFolder(keys)}; nothing here deletes them`]] : []),
+      ...(keys ? [["Keys of models", `${inFolder(keys)}; they are not deleted here`]] : []),
     ]),
     element("h3", "Who receives it"),
     receivers.length
       ? list(receivers.map(receiverOf))
       : element("p", "Nobody: nothing leaves this machine."),
-    stored.plugins ? element("p", "Plugins of this server see questions and answers.") : "",
+    stored.plugins ? element("p", "Plugins on this server see questions and answers.") : "",
   ];
 }
 

@@ -83,7 +83,7 @@ def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
 ) -> None:
     page.locator("#effort").click()
     form = page.get_by_role("dialog", name="How to answer")
-    expect(form).to_contain_text("A language model writes it, and none is in use")
+    expect(form).to_contain_text("This needs a language model, and none is in use")
     group = form.get_by_role("group", name="Draft code first")
     expect(group.get_by_role("radio")).not_to_have_count(0)
     # Not one after the other: they are made anew when the settings come.
@@ -138,7 +138,7 @@ def test_while_drafts_are_written_it_is_said_and_what_the_question_alone_finds_o
     found.first.click()
     expect(page.locator(".source .cited").first).to_be_visible()
     scripted.chat.drafts.release()
-    expect(stages).to_contain_text("Drafting again with what was found")
+    expect(stages).to_contain_text("Drafting again with the code found")
     scripted.chat.drafts.release()
     expect(stages).to_contain_text("4 pieces")
     answered(page)

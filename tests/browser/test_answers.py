@@ -312,7 +312,7 @@ def words_of_answers(page: Page) -> list[str]:
     """The words of each turn with all that is folded, but for when and how long and, which is not
     kept, who put a question anew."""
     page.evaluate("document.querySelectorAll('.turn details').forEach(one => { one.open = true; })")
-    not_kept = r"[\d.]+ m?s\b|(Answered|Asked)\s+at \d\d:\d\d\n| \(put so by the model\)"
+    not_kept = r"[\d.]+ m?s\b|(Answered|Asked)\s+at \d\d:\d\d\n| \(rewritten by the model\)"
     return [re.sub(not_kept, "", text) for text in page.locator(".turn").all_inner_texts()]
 
 

@@ -85,12 +85,12 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
 ) -> None:
     use_model(page)
     get_answer(page, "nothing of the kind")
-    expect(page.locator(".stages")).to_contain_text("Found nothing")
+    expect(page.locator(".stages")).to_contain_text("Found no code")
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
     expect(chip_of(page)).to_have_text("@codebase searched if needed")
-    expect(chip_of(page)).to_have_attribute("title", re.compile("use the code already found"))
+    expect(chip_of(page)).to_have_attribute("title", re.compile("use the code found before"))
     field = field_of(page)
     for width, citation in ((360, False), (1440, True)):
         page.set_viewport_size({"width": width, "height": 800})
@@ -102,7 +102,7 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     page.keyboard.press("Escape")
     get_answer(page, "and for how long?")
     assert scripted.chat.asked[-1]["question"] == "and for how long?"
-    expect(page.locator(".stages").last).to_contain_text("Went on from what was found before")
+    expect(page.locator(".stages").last).to_contain_text("Used the code found before")
 
     new_conversation(page)
     expect_chip(page, True)

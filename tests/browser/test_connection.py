@@ -172,5 +172,5 @@ def test_indexing_is_followed_paused_and_resumed_beside_the_question(
     index.get_by_role("button", name="Pause").click()
     expect(page.locator("#index-state")).to_have_text("Paused")
     index.get_by_role("button", name="Resume").click()
-    expect(index).to_contain_text("checked for changes just now; later ones are noticed")
+    expect(index).to_contain_text("checked for changes just now; later changes are noticed")
     expect(index.get_by_role("button", name="Check now")).to_be_focused()

@@ -112,7 +112,7 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     bar.get_by_role("button", name="Reset").click()
     expect(bar).to_be_hidden()
     out.click()
-    expect(bar).to_contain_text("1 piece left out: this counts when you regenerate this answer")
+    expect(bar).to_contain_text("1 piece left out: used when you regenerate this answer")
     page.get_by_role("button", name=f"Pin {SENT}").click()  # one piece is either
     expect(out).to_have_attribute("aria-pressed", "false")
     expect(bar).to_contain_text("1 piece pinned")
@@ -143,7 +143,7 @@ def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
     expect(bar).to_be_in_viewport()
     page.keyboard.press("Escape")
     expect(page.locator("#toast")).to_have_text(
-        "Your choice counts when you regenerate this answer"
+        "Your choice is used when you regenerate this answer"
     )
     get_answer(page, "another question")  # it is not about that one
     page.get_by_role("button", name="Context").first.click()
@@ -165,7 +165,7 @@ def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
     )
     expect(bar.get_by_role("button", name="Regenerate with your choice")).to_be_hidden()
     bar.get_by_role("button", name="Reset").click()
-    expect(bar).to_contain_text("Nothing is chosen: this counts when you regenerate this answer")
+    expect(bar).to_contain_text("Nothing is chosen: used when you regenerate this answer")
     bar.get_by_role("button", name="Regenerate with your choice").click()
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     answered(page)

@@ -68,7 +68,7 @@ def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
         page.request.post(f"{real.address}/api/models", data={"provider": ""})
         model.models = ()
         page.goto(real.address)
-        expect(page.locator("#local-models")).to_contain_text("Ollama runs on this machine without")
+        expect(page.locator("#local-models")).to_contain_text("Ollama runs on this machine but has no model")
         expect(page.locator("#local-models code")).to_have_text(["ollama pull qwen3"])
 
 
@@ -117,7 +117,7 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
 
     names, details = page.locator(".provider-title"), page.locator(".provider-detail")
     for at, name, detail in (
-        (1, "Another address", "any server with OpenAI’s chat-completions API"),
+        (1, "Another address", "any server with OpenAI’s chat API"),
         (2, "Ollama", "running, 3 models"),
         (6, "OpenAI", "found OPENAI_API_KEY"),
     ):
@@ -130,7 +130,7 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
     for _ in range(4):
         page.keyboard.press("ArrowDown")
     expect(where).to_contain_text(
-        "Questions and the code found for them would be sent to api.openai.com."
+        "Your questions and the code for them will be sent to api.openai.com."
     )
     expect(page.get_by_label("Key", exact=True)).to_be_visible()
     assert scripted.models.current() is None and not scripted.models.tested
@@ -230,11 +230,11 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
 
     open_dialog(page)
     expect(key).to_have_value("")
-    expect(dialog).to_contain_text("A key for api.anthropic.com is kept on this machine.")
+    expect(dialog).to_contain_text("A key for api.anthropic.com is stored on this machine.")
     assert "a-good-key" not in page.content()
     forget = dialog.get_by_role("button", name="Forget key")
     forget.click()
-    expect(result).to_have_text("The key is forgotten.")
+    expect(result).to_have_text("The key is deleted.")
     expect(forget).to_be_hidden()
     assert scripted.models.keys == {}
 

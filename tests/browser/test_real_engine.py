@@ -153,14 +153,14 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(real
     def delete(scope: str, answer: str = "Delete for good") -> None:
         dialog.get_by_role("button", name=scope).click()
         sure = dialog.get_by_role("group", name=f"Delete: {scope}")
-        expect(sure).to_contain_text("There is no way back.")
+        expect(sure).to_contain_text("This cannot be undone.")
         sure.get_by_role("button", name=answer).click()
         expect(sure).to_have_count(0)
 
     delete("This conversation", "Keep it")
-    delete("What it knows of you")
-    expect(result).to_contain_text("1 thing known of you")
-    expect(dialog).to_contain_text("Nothing. Tell it")
+    delete("What it knows about you")
+    expect(result).to_contain_text("1 fact about you")
+    expect(dialog).to_contain_text("Nothing. Write")
     expect(page.locator(".turn")).to_have_count(1)  # the conversation stays
     delete("This conversation")
     expect(result).to_contain_text("Deleted: 1 conversation")

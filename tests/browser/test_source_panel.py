@@ -82,7 +82,7 @@ def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
     expect(lines).to_contain_text("Lines")
     page.keyboard.press("Enter")
     expect(page.get_by_role("option").first).to_contain_text("shelf_10")
-    page.get_by_role("button", name="What this file defines").click()
+    page.get_by_role("button", name="Definitions in this file").click()
     expect(page.get_by_role("option").first).to_contain_text("OutOfStockError")
     page.keyboard.type("__init__")
     expect(page.get_by_role("option")).to_have_text("ƒ\u2003__init__, constructor, 311")

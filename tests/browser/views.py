@@ -181,7 +181,7 @@ def views(page: Page, server: ScriptedServer, sign_in: str) -> Iterator[tuple[st
     page.locator(".chunks .open").first.click()
     expect(page.locator(".source .cited").first).to_be_in_viewport()
     yield "file", "#panel"
-    page.get_by_role("button", name="What this file defines").click()
+    page.get_by_role("button", name="Definitions in this file").click()
     expect(page.locator("#panel-places [role=option]")).to_have_count(2)
     yield "what a file defines", "#panel-places"
     page.get_by_role("button", name="Close the list").click()

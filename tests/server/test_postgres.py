@@ -284,7 +284,7 @@ def test_what_a_user_deletes_is_in_no_row_and_what_may_hold_it_still_is_told(
     assert erased.counts["facts"] == erased.counts["thumbs"] == 1
     told, *files = erased.problems
     assert "Logs, copies and backups of PostgreSQL may hold it" in told
-    assert any(one.startswith(f"{old} is of an earlier time") for one in files)
+    assert any(one.startswith(f"{old} is an old copy") for one in files)
     left = str(everything(privacy.state))
     assert "Ada" not in left and "who is 7?" not in left and "who is 1000?" in left
 

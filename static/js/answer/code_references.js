@@ -15,7 +15,7 @@ const SEVERAL = page.repo.includes("~"); // repositories are asked together
 const INDENT = /^(?:<[^>]*>)*([ \t]*)/; // of a line of HTML
 const SOURCES_SHOWN = 8;
 const FOLDED_FROM = 24; // lines of a block
-const SINCE = "Source changed: these lines are not what the answer was made from any more";
+const SINCE = "Source changed: these lines have changed since the answer was written";
 
 /** The citations of one answer as the server has checked them, by the place that they name. */
 export class Citations {

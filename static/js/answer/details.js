@@ -5,13 +5,13 @@ import { element } from "../lib/dom.js";
 import { count, duration, moment, plural, withoutProvider } from "../lib/format.js";
 
 const STEPS = {
-  embed: "Took in the question’s meaning",
-  load: "Read the conversation and what is known of you",
-  classify: "Found out what is asked for",
+  embed: "Computed the question’s meaning",
+  load: "Read the conversation and your profile",
+  classify: "Decided what kind of question it is",
   topic: "Checked whether the topic is new",
-  features: "Looked at what the question holds",
-  policy: "Decided what to use",
-  prune: "Chose what to send of the conversation",
+  features: "Looked for names and paths in the question",
+  policy: "Decided which sources to use",
+  prune: "Chose the part of the conversation to send",
   retrieve: "Searched",
   before_generation: "Ran plugins before writing",
   generate: "Wrote the answer",
@@ -19,14 +19,14 @@ const STEPS = {
   persist: "Saved it",
 };
 const INTENTS = {
-  general: "no question about this code",
+  general: "not about this code",
   knowledge_base: "a question about the code",
   continuation: "a follow-up",
   profile: "about you",
   privacy: "about what is stored",
 };
 const SOURCES = {
-  tag: "@codebase says so",
+  tag: "because of @codebase",
   cache: "as decided a moment ago",
   heuristics: "by its words",
   model: "by the model",
@@ -53,9 +53,9 @@ export class Details {
     const how = [SOURCES[source] ?? source, source === "tag" ? "" : reason]
       .filter(Boolean)
       .join(": ");
-    this.#fact("Taken as", `${INTENTS[intent] ?? intent}${sure}${how && ` (${how})`}`);
+    this.#fact("Understood as", `${INTENTS[intent] ?? intent}${sure}${how && ` (${how})`}`);
     this.#fact("Code", told.searched_automatically && "searched automatically");
-    this.#fact("Earlier code", left_out && `left out, for this is a new topic: ${left_out}`);
+    this.#fact("Earlier code", left_out && `left out, because this is a new topic: ${left_out}`);
     this.#fact("Rules", rules?.join(", "));
   }
 
@@ -63,7 +63,7 @@ export class Details {
   rewritten({ question, by }) {
     this.#fact(
       "Searched for",
-      `${question}${by === "model" ? " (put so by the model)" : by === "carried" ? " (with names from before)" : ""}`,
+      `${question}${by === "model" ? " (rewritten by the model)" : by === "carried" ? " (with names from earlier questions)" : ""}`,
     );
   }
 

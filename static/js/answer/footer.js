@@ -47,7 +47,7 @@ function suggestion(search) {
 function changed(html) {
   const body = element("div.answer.revised");
   setHtml(body, html);
-  const words = "A plugin changed the answer; this is what is kept";
+  const words = "A plugin changed the answer; this version is stored";
   return element("details.revision", element("summary", words), body);
 }
 
@@ -57,7 +57,10 @@ export function earlierOf(earlier) {
   return element(
     "details.earlier",
     element("summary", `The model was also sent ${plural(earlier.length, "earlier answer")}`),
-    element("p", "To similar questions of other conversations, as data that may be wrong:"),
+    element(
+      "p",
+      "They answer similar questions from your other conversations, and the model was told that they may be wrong:",
+    ),
     element("ul", ...earlier.map(earlierAnswer)),
   );
 }

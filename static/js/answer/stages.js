@@ -8,7 +8,7 @@ import { Details } from "./details.js";
 // What the language model does for the search.
 const MODEL_STAGES = {
   "hyde-1": "Drafting code to look for",
-  "hyde-2": "Drafting again with what was found",
+  "hyde-2": "Drafting again with the code found",
   order: "Sorting the files",
 };
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds are counted in view
@@ -50,7 +50,7 @@ export class Stages {
     else if (stage === "classified") {
       this.#details.understood(event);
       const searches = event.searches || rules.includes("issue");
-      this.#does(searches ? "Searching the code" : "Taking up the conversation");
+      this.#does(searches ? "Searching the code" : "Reading the conversation");
     } else if (stage === "drafting") {
       this.#does(MODEL_STAGES[name] ?? "Drafting");
       announce(this.#words.textContent);
@@ -117,9 +117,9 @@ function summaryOf(outcome) {
   const { retrieval_info: found, looked_up: steps, searches, goes_on, model, citations } = outcome;
   const looked = (steps ?? []).filter(({ tool }) => tool).length;
   const none = searches
-    ? "Found nothing"
+    ? "Found no code"
     : goes_on
-      ? "Went on from what was found before"
+      ? "Used the code found before"
       : citations?.length
         ? ""
         : "No code was used";

@@ -8,7 +8,7 @@ import { failureText } from "../lib/widgets.js";
 const REASON_CHARACTERS = 2000; // as the server takes
 const SAID = {
   1: "Marked as a good answer",
-  0: "Mark taken back",
+  0: "Mark removed",
   "-1": "Marked as a bad answer. You may say why",
 };
 
@@ -71,7 +71,7 @@ export class Thumbs {
 
   #say() {
     this.#save({ value: -1, reason: this.#field.value.trim() });
-    announce("Reason kept");
+    announce("Reason saved");
     this.#leave();
   }
 

@@ -258,8 +258,8 @@ export class Turn {
 
   #actions({ failure, goes_on: goesOn, suggest_codebase: suggested }) {
     const again = (changes) => this.#conversation.again(this, changes);
-    const made = "Exactly what the answer was made from, and what was sent";
-    const same = "Ask the same question once more; this answer stays beside the new one";
+    const made = "The code behind this answer, and exactly what was sent";
+    const same = "Ask the same question again; this answer stays as another version";
     const context = actionButton("layers", "Context", made, () =>
       page.panel.openContext(this.id || this.replaces, { opener: context }),
     );

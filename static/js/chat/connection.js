@@ -16,7 +16,7 @@ export class Connection {
   async lost() {
     if (this.#away) return;
     this.#away = true;
-    const kept = "What you typed is kept; this page tries again by itself.";
+    const kept = "Your text is safe, and this page tries again on its own.";
     this.#say("unreachable", `The server does not answer. ${kept}`);
     for (let pause = SOON; this.#away; pause = Math.min(LATER, pause * 1.5)) {
       await new Promise((resolve) => setTimeout(resolve, pause));

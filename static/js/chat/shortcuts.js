@@ -23,9 +23,9 @@ const SHORTCUTS = [
   ["Copy the last answer", "Mod+Shift+C", copyAnswer],
   ["Copy the last code block", "Mod+Shift+;", copyCode],
   ["Go to the question field", "Shift+Escape", toField],
-  ["The same, while nothing is typed", "/", toField, IN_NO_FIELD],
+  ["The same, outside of text fields", "/", toField, IN_NO_FIELD],
   [
-    "Edit the last question, from the empty field",
+    "Edit the last question, from an empty field",
     "ArrowUp",
     editLast,
     "#question:placeholder-shown",

@@ -12,18 +12,18 @@ import { copyButton } from "../lib/widgets.js";
 // server's setting, and where that is "" as well to the effort.
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
-  fast: { label: "Fast", sends: "more code, one call", rerank: false, hyde: "off" },
-  normal: { label: "Balanced", sends: "looks further, up to 3 times", rerank: false, hyde: "" },
-  deep: { label: "Deep", sends: "looks further, up to 10 times", rerank: true, hyde: "two" },
+  fast: { label: "Fast", sends: "more code at once", rerank: false, hyde: "off" },
+  normal: { label: "Balanced", sends: "may look up more, up to 3 times", rerank: false, hyde: "" },
+  deep: { label: "Deep", sends: "may look up more, up to 10 times", rerank: true, hyde: "two" },
 };
 const OWN = "own";
 const NO_MODEL =
-  "A language model writes it, and none is in use: the search goes by the question alone.";
+  "This needs a language model, and none is in use: the search uses only your question.";
 const HYDE_COUNTS = {
   "": "",
-  off: "searches by the question alone",
-  one: "searches by drafted code, too",
-  two: "searches by code drafted twice",
+  off: "searches with your question",
+  one: "also searches with drafted code",
+  two: "also searches with code drafted twice",
 };
 
 /** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
@@ -171,7 +171,7 @@ export class AnswerOptions {
       if (!input.value) input.parentElement.hidden = Boolean(this.#settings.hyde);
     }
     byId("hyde-about").textContent = this.#model
-      ? "The model writes code as it expects to find it, and the search looks for its like."
+      ? "The model first guesses what the code looks like, and the search looks for similar code."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
     inputs.rerank.checked = rerank;
@@ -180,22 +180,26 @@ export class AnswerOptions {
     inputs.retrieval.value = this.automatic ? "auto" : "explicit";
   }
 
-  /** `more code, one call`, and so on. */
+  /** `more code at once`, and so on. */
   #does(effort) {
     const parts = [EFFORTS[effort].sends];
     if (this.#model) {
       parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
     }
-    parts.push(EFFORTS[effort].rerank ? "reranked" : "");
+    parts.push(EFFORTS[effort].rerank ? "sorts the results again" : "");
     return parts.filter(Boolean).join("; ");
   }
 
   /** Says what reranks; a command that would bring a better one can be copied. */
   #showReranker() {
     const { reranker, reranker_command: command } = this.#settings;
-    const [before, after] = command ? reranker.split(command) : [reranker];
+    let [before, after = ""] = command ? reranker.split(command) : [reranker];
+    if (command && reranker.startsWith("built-in")) {
+      before = "the built-in method. A small model on the server does better; this installs it: ";
+      after = "";
+    }
     byId("rerank-about").replaceChildren(
-      `Reads the best places again and sorts them anew: better, but slower. By: ${before}`,
+      `Sorts the best results again by how well they answer: better, but slower. Uses ${before}`,
       ...(command
         ? [element("code", command), after, copyButton("copy", "Copy", () => command)]
         : []),

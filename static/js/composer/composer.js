@@ -210,12 +210,12 @@ export class Composer {
   #describe() {
     const follows = !this.codebase && this.#form.classList.contains("grounded");
     this.#field.placeholder = this.#conversation ? "Ask a follow-up" : this.#placeholder;
-    const uses = "The next questions use the code already found";
-    let next = follows ? uses : "The next questions are asked without a search";
-    if (this.codebase) next = "The code is searched for the next question";
+    const uses = "The next questions use the code found before";
+    let next = follows ? uses : "The next questions do not search the code";
+    if (this.codebase) next = "The next question searches the code";
     else if (this.automatic)
       next = follows ? `${uses}, and search for more if needed` : "The code is searched if needed";
-    const again = follows ? "search again" : "search in any case";
+    const again = follows ? "search again" : "always search";
     this.#codebase.title = this.codebase ? next : `${next}. Press to ${again}`;
     const off = this.automatic ? " searched if needed" : " off";
     byId("codebase-more").textContent = this.codebase ? "" : off;

@@ -70,7 +70,7 @@ export class MentionChips {
     this.#shown = shown;
     const alone = mentions.some(({ kind }) => kind) && !searched; // all that is looked up
     this.#list.replaceChildren(
-      ...(alone ? [element("li.mention-note", "Will be looked up:")] : []),
+      ...(alone ? [element("li.mention-note", "To be looked up:")] : []),
       ...mentions.map((mention) => this.#chip(mention)),
     );
     this.#list.hidden = mentions.length === 0;
@@ -81,8 +81,8 @@ export class MentionChips {
     const remove = element(
       "button.mention-remove",
       {
-        "aria-label": `Take out @${text}`,
-        title: "Take it out",
+        "aria-label": `Remove @${text}`,
+        title: "Remove",
         onclick: () => this.#remove(text),
       },
       icon("close"),
@@ -90,7 +90,7 @@ export class MentionChips {
     if (!kind) {
       return element(
         "li.mention.unknown",
-        { title: "Nothing in the index is called so: it is read as a word" },
+        { title: "Nothing in the index has this name, so it is read as a word" },
         element("span.mention-name", `@${text}`),
         element("span.mention-more", "not in the index"),
         remove,
@@ -117,7 +117,7 @@ export class MentionChips {
     this.#field.value = withoutMention(this.#field.value, written);
     this.#field.dispatchEvent(new Event("input"));
     this.#field.focus();
-    announce(`Taken out: ${written}`);
+    announce(`Removed: ${written}`);
   }
 }
 
@@ -131,6 +131,6 @@ function nameOf({ text, kind, path, line, end_line: end, places }) {
 function whatOf({ kind, path, line, places }) {
   const where = kind === "symbol" && line ? `${path}:${line}` : path;
   if (places > 1) return `${places} places, first ${where}: looked up for this question`;
-  if (kind === "folder") return `${where}: only what lies there is searched`;
+  if (kind === "folder") return `${where}: only this folder is searched`;
   return `${where}: looked up for this question`;
 }

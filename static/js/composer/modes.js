@@ -2,13 +2,17 @@
 
 const MODES = [
   { name: "explain", does: "How it works, in words", asks: "What should be explained?" },
-  { name: "locate", does: "Where it is, place by place", asks: "What should be located?" },
-  { name: "issue", does: "What an issue takes: paste it", asks: "Which issue is to be reviewed?" },
+  { name: "locate", does: "Where it is: a list of places", asks: "What should be located?" },
+  {
+    name: "issue",
+    does: "How hard an issue is: paste it",
+    asks: "Which issue should be reviewed?",
+  },
   { name: "review", does: "Bugs and weak spots", asks: "What should be reviewed?" },
   { name: "plan", does: "The steps, before any code", asks: "What should be planned?" },
   { name: "change", does: "A proposed change, as code", asks: "What should be changed?" },
-  { name: "files", does: "From the best files, whole", asks: "What should be searched for?" },
-  { name: "all", does: "From every file: /all src/*.py …", asks: "What should be answered?" },
+  { name: "files", does: "Sends the best files whole", asks: "What should be searched for?" },
+  { name: "all", does: "Sends every file: /all src/*.py …", asks: "What should be answered?" },
 ];
 const NEED_MODEL = ["review", "plan", "change", "files", "all"];
 const ALONE = /^(?:@codebase\s*)?\/(\w+)$/i;

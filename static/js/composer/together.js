@@ -40,7 +40,7 @@ export class Together {
     const tooMany = count > MOST && !this.#all.checked;
     byId("together-go").disabled = !count || tooMany;
     byId("together-count").textContent = tooMany
-      ? `${count} are too many: up to ${MOST}`
+      ? `${count} are too many: choose up to ${MOST}`
       : plural(count, "repository", "repositories");
   }
 

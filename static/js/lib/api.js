@@ -10,13 +10,13 @@ export class ServerError extends Error {
 
 const AWAY = new ServerError(
   "The server cannot be reached.",
-  "Is it still running? Start it again, then retry.",
+  "Check that it is running, or start it again. Then retry.",
   "away",
 );
 
 const BROKEN = new ServerError(
   "The answer broke off.",
-  "The connection to the server was lost. What had come stays here.",
+  "The connection to the server was lost. The text so far stays here.",
   "away",
 );
 

@@ -38,8 +38,8 @@ export async function offerLocal(use) {
 /** `empty` says that Ollama runs without a model: it needs the last command alone. */
 function howTo(commands, empty) {
   const why = empty
-    ? "Ollama runs on this machine without a model. This brings one:"
-    : "No model runs on this machine. Two commands in a terminal bring one:";
+    ? "Ollama runs on this machine but has no model. This command installs one:"
+    : "No model runs on this machine. To install one, run these two commands in a terminal:";
   const needed = commands.slice(empty ? -1 : 0).map((command) =>
     element(
       "div.command",

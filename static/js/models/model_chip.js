@@ -85,10 +85,8 @@ export class ModelChip {
       : "No model. Choose a language model";
     const stays = current?.local
       ? "questions and code stay on this machine"
-      : `questions and the code found are sent to ${host}`;
-    this.#chip.title = current
-      ? `${this.name}: ${stays}`
-      : problem || "Answers come from the code alone";
+      : `questions and the code for them are sent to ${host}`;
+    this.#chip.title = current ? `${this.name}: ${stays}` : problem || "Answers quote the code";
     for (const id of ["without-model", "local-models"]) byId(id).hidden = Boolean(current);
     if (givenUp) this.offer();
     page.composer.model = this.name;

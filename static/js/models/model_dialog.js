@@ -217,13 +217,14 @@ export class ModelDialog {
     byId("forget-key").hidden = one.key !== "stored";
     byId("key-help").textContent = keyHelp(one, host);
     address.placeholder = this.#running.get(one.name)?.address ?? one.host;
-    key.placeholder = one.key === "stored" ? "kept; enter another one to replace it" : "";
+    key.placeholder = one.key === "stored" ? "stored; enter another key to replace it" : "";
     byId("model-list").title = host ? `Asks ${host} which models it has` : "";
 
     address.setCustomValidity(addressProblem(address.value, one.needs_address));
     if (one.key === "missing" && !one.local && !one.needs_address && !key.value.trim())
       key.setCustomValidity(`Enter a key for ${one.host} first.`);
-    if (!model.value.trim()) model.setCustomValidity("Name a model first, or list them.");
+    if (!model.value.trim())
+      model.setCustomValidity("Enter the name of a model first, or list them.");
   }
 
   get #body() {
@@ -267,7 +268,7 @@ export class ModelDialog {
       this.#listed.set(this.#chosen, models);
       this.#suggest();
       this.#explain();
-      if (!models.length) say("alert", "It lists no model that chats.");
+      if (!models.length) say("alert", "The server lists no chat model.");
       else say("check", `${count(models.length)} models: choose one.`);
       model.focus();
       names.scrollIntoView({ block: "nearest" });
@@ -278,7 +279,7 @@ export class ModelDialog {
     this.#ask("forget-key", "", async () => {
       this.#take(await request("/api/models/forget", { body: this.#body }));
       this.#explain();
-      say("check", "The key is forgotten.");
+      say("check", "The key is deleted.");
       key.focus();
     });
   }

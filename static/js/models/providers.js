@@ -66,28 +66,28 @@ function detailOf(one, looking) {
   const { detail, running, models, key, host, local } = one;
   if (detail) return detail;
   if (running)
-    return `running, ${models.length ? plural(models.length, "model") : "no model that chats"}`;
+    return `running, ${models.length ? plural(models.length, "model") : "no chat model"}`;
   if (local && looking) return host;
-  if (one.needs_address) return "any server with OpenAI’s chat-completions API";
+  if (one.needs_address) return "any server with OpenAI’s chat API";
   if (key === "exported") return `found ${one.key_variable || "a key"}`;
-  if (key === "stored") return `key kept for ${host}`;
+  if (key === "stored") return `key stored for ${host}`;
   return local ? "not running" : host;
 }
 
 /** What choosing a model there means for questions and code. */
 export function whereOf(host, local) {
   if (local) return ["Runs on this machine: questions and code stay here."];
-  if (!host) return ["Questions and the code found for them would be sent to the address below."];
-  return ["Questions and the code found for them would be sent to ", element("strong", host), "."];
+  if (!host) return ["Your questions and the code for them will be sent to the address below."];
+  return ["Your questions and the code for them will be sent to ", element("strong", host), "."];
 }
 
 /** What is known of the key, and what happens to one that is entered. */
 export function keyHelp({ key: state, key_variable: variable, local, needs_address: own }, host) {
-  if (state === "stored") return `A key for ${host} is kept on this machine.`;
+  if (state === "stored") return `A key for ${host} is stored on this machine.`;
   if (state === "exported")
-    return `${variable || "A key"} was found in the environment and would be used. A key entered here takes its place.`;
+    return `${variable || "A key"} is set in the environment and will be used, unless you enter another key here.`;
   const optional = local || own ? "Only if the server asks for one. " : "";
-  return `${optional}Kept on this machine, readable by you alone, and never shown again.`;
+  return `${optional}It is stored on this machine, only you can read it, and it is never shown again.`;
 }
 
 /** An address as it is meant: on this machine http:// may be left out. */
@@ -101,8 +101,8 @@ export function addressProblem(text, needed) {
   const address = fullAddress(text);
   if (!address) return needed ? "Enter the address of the server first." : "";
   if (!/^https?:\/\//i.test(address))
-    return "Begin the address with https://, or with http:// where the server speaks no TLS.";
-  return hostOf(address) ? "" : "Name the server after http:// or https://.";
+    return "Begin the address with https://, or with http:// if the server has no TLS.";
+  return hostOf(address) ? "" : "Write the name of the server after http:// or https://.";
 }
 
 /** Host and port of an address, "" when it is none. */

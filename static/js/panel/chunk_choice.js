@@ -47,7 +47,7 @@ export class ChunkChoice {
   #ask() {
     const turn = this.#turn;
     if (!turn || page.view.running) {
-      showMessage("That answer is not in view any more, or another one is being written");
+      showMessage("This answer is no longer in view, or another one is being written");
       return;
     }
     const choice = page.panel.takeChoice(this.#id);
@@ -107,7 +107,7 @@ export class ChunkChoice {
   #show() {
     const chosen = chosenCode(this.#places("pin"), this.#places("exclude"));
     const asked = chosen && `Asked with ${chosen}`;
-    const counts = `${chosen || "Nothing is chosen"}: this counts when you regenerate this answer`;
+    const counts = `${chosen || "Nothing is chosen"}: used when you regenerate this answer`;
     this.#said.textContent = this.pending ? counts : asked;
     this.node.hidden = !this.#said.textContent;
     this.#reset.hidden = !chosen;

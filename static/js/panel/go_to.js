@@ -19,7 +19,7 @@ export class GoToDialog {
       take: (place) => this.#take(place),
       found: (places, typed) => {
         this.#options.show(places);
-        const nothing = typed ? `Nothing is called “${typed}”` : "Nothing is indexed yet";
+        const nothing = typed ? `Nothing has the name “${typed}”` : "Nothing is indexed yet";
         byId("go-to-note").textContent = places.length ? "" : nothing;
         if (places.length) announce(plural(places.length, "place"));
       },

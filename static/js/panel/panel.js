@@ -112,7 +112,7 @@ export class Panel {
   close() {
     if (!this.isOpen) return;
     if (this.choiceWaits(this.#now.turn))
-      showMessage("Your choice counts when you regenerate this answer");
+      showMessage("Your choice is used when you regenerate this answer");
     this.#asked += 1;
     this.#blame.cancel();
     this.#panel.hidden = true;
@@ -175,7 +175,7 @@ export class Panel {
   async #showContext(turn, opener, opening) {
     this.#open(opener, "Context", "Looking…");
     notePanelOpen({ file: "", lines: "" }, { opening, context: turn });
-    this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
+    this.#message(turn ? "Looking…" : "Nothing is stored of this answer.");
     if (!turn) return;
     if (!this.#contexts.has(turn)) {
       const sent = await this.#look(`context/${encodeURIComponent(turn)}`);
@@ -259,7 +259,7 @@ export class Panel {
       return placeOf(one, `${"\u2003".repeat(one.depth)}${name}`, path);
     });
     this.#listed = path;
-    this.#places.show(places.length ? "" : "Nothing is defined here", places, {
+    this.#places.show(places.length ? "" : "This file has no definitions", places, {
       near: (listed) => listed.findLastIndex(({ line }) => line <= this.#now.start),
     });
   }

@@ -12,20 +12,20 @@ const STAGES = {
   order: "Sorted by the model",
 };
 const OUTCOMES = {
-  empty: "nothing in it to search for",
-  "timed out": "timed out: what had come by then was used",
+  empty: "it had nothing to search for",
+  "timed out": "timed out: the text so far was used",
 };
 
 const CHANNELS = {
-  text: "words of the question in the code, in names and in comments",
-  vector: "closeness in meaning, by CodeQA’s own embedding",
-  vector_refined: "closeness in meaning, by the embedding that was chosen",
+  text: "words of the question in code, names and comments",
+  vector: "similar meaning, by CodeQA’s own model",
+  vector_refined: "similar meaning, by the embedding model in the settings",
   symbol: "a definition that the question names",
   path: "a file or folder that the question names",
   mention: "mentioned in the question by @file, @folder or @symbol",
-  overview: "the repository’s own account of itself",
-  "hyde-1": "likeness to the model’s first draft, which it wrote from the question alone",
-  "hyde-2": "likeness to its second draft, which it wrote with the code that was found by then",
+  overview: "the repository’s description of itself",
+  "hyde-1": "similar to the model’s first draft, written from the question alone",
+  "hyde-2": "similar to its second draft, written with the code found so far",
 };
 
 /** The section of the panel; null for an answer that nothing was searched for. */
@@ -84,7 +84,7 @@ function legendOf(hits) {
     element("summary", "What these words mean"),
     element(
       "div.legend-body",
-      "Each way of searching makes a list of its own: “text #3” was third on the list by words. The score adds the lists up with further signals, which are given in words; only its order means something.",
+      "Each way of searching makes its own list: “text #3” was third in the list by words. The score combines the lists with the further signals named here; only the order it gives matters.",
       element("dl", ...rows),
     ),
   );
@@ -113,7 +113,9 @@ function stageOf({ name, milliseconds, outcome = "", text = "", model = "", host
     element(
       "details.hyde-text",
       element("summary.stage-line", ...line),
-      asked ? element("p", `Written by ${asked}, and searched for beside the question:`) : null,
+      asked
+        ? element("p", `Written by ${asked}, and searched for together with the question:`)
+        : null,
       written,
     ),
   );

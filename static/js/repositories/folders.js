@@ -30,7 +30,7 @@ export function setUpFolders({ take, say }) {
     byId("folders-take").classList.toggle("primary", here.git);
     const shown = here.folders.filter((folder) => hidden.checked || !folder.name.startsWith("."));
     list.replaceChildren(...shown.map(row));
-    if (!shown.length) list.append(element("li.help", "No other folders in it."));
+    if (!shown.length) list.append(element("li.help", "This folder has no other folders."));
     list.scrollTop = 0;
   }
 

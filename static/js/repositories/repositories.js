@@ -16,14 +16,14 @@ const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 const STATES = {
   "folder gone": "folder is gone",
   cloning: "being cloned",
-  describing: "being described",
+  describing: "being described by the model",
   failed: "not cloned",
   incomplete: "not complete",
   indexing: "being indexed",
   looking: "looking…",
   paused: "paused",
   refreshing: "being refreshed",
-  unreadable: "must be indexed again",
+  unreadable: "needs to be indexed again",
 };
 
 let timer = 0;
@@ -277,7 +277,7 @@ function removing({ id, name, path, url }) {
   return element(
     "div.row-edit",
     { onkeydown: onEscape, role: "group", "aria-label": `Remove ${name}` },
-    element("p", `Remove the index of ${name}? ${kept} Its conversations are kept.`),
+    element("p", `Remove the index of ${name}? ${kept} Its conversations stay.`),
     element("button.button.danger", { onclick: remove }, "Remove"),
     element("button.button", { onclick: leave, "data-key": `${id} remove` }, "Keep"),
   );

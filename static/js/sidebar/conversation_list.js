@@ -261,7 +261,7 @@ async function copyLink(id) {
   const copied = await copyText(
     new URL(addressWith({ repo: page.repo, c: id, file: "", lines: "" }), location.origin).href,
   );
-  showMessage(copied ? "Link copied. It opens for you, on this server." : "Not copied");
+  showMessage(copied ? "Link copied. Only you can open it." : "Not copied");
 }
 
 function download(id, format) {

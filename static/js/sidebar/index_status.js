@@ -132,12 +132,12 @@ function describe(status) {
     return parts.filter(Boolean).join(", ");
   }
   if (!checked) return "";
-  if (!status.files) return "Nothing to read was found in this folder.";
+  if (!status.files) return "This folder has no files that can be indexed.";
   const covered =
     embedding && embedded < units
-      ? `, ${count(embedded)} of ${count(units)} pieces of code searched by meaning so far`
+      ? `, ${count(embedded)} of ${count(units)} pieces of code can be searched by meaning so far`
       : "";
-  const follows = watched ? "; later ones are noticed" : "";
+  const follows = watched ? "; later changes are noticed" : "";
   return `${plural(status.files, "file")}, checked for changes ${ago(checked)}${follows}${covered}`;
 }
 

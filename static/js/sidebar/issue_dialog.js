@@ -30,7 +30,7 @@ export function setUpIssueDialog() {
     if (!file) return;
     const text = file.size > 4 * LONGEST ? "" : (await file.text()).trim();
     if (file.size > 4 * LONGEST) say(`${file.name} is too long for an issue.`);
-    else if (!text || text.includes("\0")) say(`${file.name} holds no text.`);
+    else if (!text || text.includes("\0")) say(`${file.name} contains no text.`);
     else {
       const [first, ...rest] = text.split("\n");
       if (!title.value.trim()) title.value = first.replace(/^#+ */, "");
@@ -42,8 +42,8 @@ export function setUpIssueDialog() {
   byId("review-issue").addEventListener("click", () => {
     say("");
     byId("issue-about").textContent = page.models.name
-      ? `${page.models.name} searches the code and says what the issue takes: how hard it is, what one has to know, which files change.`
-      : "Without a language model: the files and tests that it is likely to concern, and who wrote them.";
+      ? `${page.models.name} searches the code and says how hard the issue is, what you need to know, and which files change.`
+      : "Without a language model, this lists the files and tests that the issue is likely about, and who wrote them.";
     dialog.showModal();
     title.focus();
   });
