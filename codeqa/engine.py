@@ -209,7 +209,7 @@ def open_multi_repo(
     index = MultiRepoIndexer(tables, repositories)
     engine = _join(settings, tables.location, tuple(repositories), tables.opened, index)
     if id_ == ALL:
-        engine.conversations.asked = tuple(end_of(place.id) for place in repositories)
+        engine.conversations.visible = tuple(end_of(place.id) for place in repositories)
         engine.conversations.hidden = hidden
     return engine
 

@@ -45,7 +45,7 @@ class CitedCode:
     tables: Tables
     chunks: Sequence[Chunk] = ()
     """The chunks that were sent."""
-    shown: Callable[[], Iterable[str]] = tuple
+    shown_files: Callable[[], Iterable[str]] = tuple
     """Returns the paths of further files whose lines the conversation has shown. It is called at
     most once, for the first file without a chunk."""
     _read: dict[str, list[str] | None] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class CitedCode:
 
     @cached_property
     def _shown(self) -> frozenset[str]:
-        return frozenset(self.shown())
+        return frozenset(self.shown_files())
 
 
 def overlap(one: Place, other: Place) -> bool:

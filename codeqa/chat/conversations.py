@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 class Conversations:
     """The conversations of all users about one repository, or about all repositories.
 
-    `repository` is its id. For conversations about all repositories, `asked` are the ends of the
-    ids that the user may see now, and `hidden` those that they may not: turns about those stay
+    `repository` is its id. For conversations about all repositories, `visible` are the ends of
+    the ids that the user may see now, and `hidden` those that they may not: turns about those stay
     hidden too.
     """
 
@@ -57,7 +57,7 @@ class Conversations:
     cache: Cache
     repository: str
     vectors: QuestionVectors
-    asked: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -176,14 +176,16 @@ class Conversations:
                 history,
                 profile,
                 messages=2 * len(history),
-                shown=partial(files_in, "\n".join(answers)),  # the client has seen what they cite
+                shown_files=partial(
+                    files_in, "\n".join(answers)
+                ),  # the client has seen what they cite
                 cites_code=any(map(find_citations, answers)),
             )
         self.flush()  # a follow-up may come before the answer to it is saved
         replaced = self._replaced_turn(options)
         leaf, earlier = replaced.parent if replaced else options.after, list[TurnRecord]()
 
-        def shown() -> Iterator[str]:
+        def shown_files() -> Iterator[str]:
             if earlier:
                 for turn in self._read(options.conversation, options.user, leaf=leaf):
                     yield from files_shown(turn)
@@ -200,7 +202,7 @@ class Conversations:
             messages=2 * len(earlier),
             context=self._context(earlier, options.conversation, options.user),
             context_lost=bool(not options.conversation and self.cache.problem),
-            shown=shown,
+            shown_files=shown_files,
             names=next(filter(None, (turn.found_names for turn in reversed(earlier))), ()),
             path=tuple(turn.id for turn in earlier),
             # The conversation may go on elsewhere while this is answered.
@@ -226,7 +228,7 @@ class Conversations:
         """
         options, is_complete, keep = stream.question.options, stream.concluded, stream.keep
         user, conversation = options.user, options.conversation
-        record = replace(stream.record(), asked=self.asked)
+        record = replace(stream.record(), asked=self.visible)
         row = as_turn(record, user, self.repository, conversation)
         extras = TurnExtras(begun=stream.begun)
         routed = stream.routed
@@ -294,7 +296,7 @@ class Conversations:
         """Store the code of `record` in the cache as the context of the conversation."""
         value = {
             "repository": self.repository,
-            "asked": self.asked,
+            "asked": self.visible,
             "turn": record.id,
             "chunks": as_json(record.chunks),
         }

@@ -64,16 +64,16 @@ class Responders:
     """Returns the responder to an issue, given the model or None."""
 
     def choose(
-        self, routed: Routed, gathered: Gathered, given: AnswerGenerator | None = None
+        self, routed: Routed, gathered: Gathered, other: AnswerGenerator | None = None
     ) -> AnswerGenerator:
-        """Return the responder for this answer; `given` takes the place of a model."""
+        """Return the responder for this answer; `other` takes the place of a model."""
         model, evidence, budget = gathered.model, gathered.evidence, gathered.budget
         if gathered.reply == ISSUE:
             return self.review(model)
         if gathered.reply:
             return PlainResponder(APP, lambda it: pieces(self._reply(it.reply, routed)))
-        if given:
-            return given
+        if other:
+            return other
         if model is None or (evidence and evidence.whole):  # counting needs no model
             return PlainResponder(EXTRACTIVE, lambda it: quoted_answer(it.evidence))
         effort: Effort = "fast"

@@ -210,7 +210,7 @@ class Stream:
         if self.request:
             yield from files_in_messages(self.request.messages)
         if self.routed:
-            yield from self.routed.so_far.shown()
+            yield from self.routed.so_far.shown_files()
 
     def classification(self) -> Classified:
         """Return how the message is understood; do not suggest `@codebase` once code was used."""

@@ -109,7 +109,7 @@ class ConversationSoFar:
     """The code of an earlier question."""
     context_lost: bool = False
     """Whether that code would be in the cache, which cannot be reached."""
-    shown: Callable[[], Iterable[str]] = tuple
+    shown_files: Callable[[], Iterable[str]] = tuple
     """Returns the paths of the files that its turns have shown lines of."""
     cites_code: bool = False
     """Whether its answers come from the client alone, and cite code."""
