@@ -280,7 +280,7 @@ def test_what_an_answer_was_made_from_is_told_and_the_same_after_a_reload(page: 
     get_answer(page, "rewritten:How long are pizza sessions kept?")
     for words in (
         "Searched for How long are pizza sessions kept?",
-        "left out, for this is a new topic: no code has pizza",
+        "left out, because this is a new topic: no code has pizza",
         "by its words: it names <b>code</b>",
     ):
         expect(facts.last).to_contain_text(words)

@@ -254,7 +254,7 @@ def test_another_address_names_the_host_before_anything_is_sent(
         assert lacks(address).startswith(words)
         expect(address).to_be_focused()
     address.fill("https://models.example/v1")
-    expect(where).to_contain_text("would be sent to models.example.")
+    expect(where).to_contain_text("will be sent to models.example.")
     address.fill("127.0.0.1:9999/v1")  # on this machine that is enough
     expect(where).to_contain_text("Runs on this machine")
     dialog.get_by_label("Model", exact=True).fill("mine")
