@@ -154,7 +154,7 @@ class Privacy:
             yield str(error)
         path = self.state.path
         for old in sorted(path.parent.glob(f"{path.name}{'' if self.state.address else ASIDE}*")):
-            yield f"{old} is of an earlier time and may hold it still: delete it."
+            yield f"{old} is an old copy and may still contain the data: delete it."
 
     def conversation(
         self, conversation: str, user: str, repository: str | None = None
