@@ -104,7 +104,7 @@ def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, .
 
 def _names_to_ask_about(chunks: Sequence[Chunk], answer: str) -> list[str]:
     """Return names of definitions in `chunks`: mentioned ones first, then in order of citation."""
-    citations = [(one.path, one.start, one.end) for one in find_citations(answer)]
+    citations = [(cited.path, cited.start, cited.end) for cited in find_citations(answer)]
 
     def rank(chunk: Chunk) -> int:
         span = (chunk.path, chunk.start_line, chunk.end_line)

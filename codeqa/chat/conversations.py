@@ -78,8 +78,8 @@ class Conversations:
 
     def all(self, user: str = LOCAL_USER) -> list[Conversation]:
         """Return the conversations of `user`, the latest first."""
-        conversations = self._saved_state.conversations.latest(self.repository, user)
-        return [one for one in conversations if self._may_show(one.id, user)]
+        latest = self._saved_state.conversations.latest(self.repository, user)
+        return [conversation for conversation in latest if self._may_show(conversation.id, user)]
 
     def find(self, text: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
         """Return the conversations of `user` whose title or texts contain `text`, and where."""

@@ -64,7 +64,7 @@ class Asked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Classified(Event):
-    """How the message is understood, and what is done about it."""
+    """The intent of the message, and what is done about it."""
 
     kind: ClassVar[str] = "classified"
     intent: str = ""

@@ -310,7 +310,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """How a model is asked; after a failure it may be asked in another way."""
+    """One way to ask a model; after a failure there may be another."""
 
     gathered: Gathered
     rounds: int

@@ -168,11 +168,11 @@ class TurnRecord:
     @property
     def sent(self) -> list[SentMessage]:
         """The messages exactly as they were sent; none if no model was asked."""
-        block = self.block.text
-        return [
-            SentMessage(one.role, [block if part is None else part for part in one.parts])
-            for one in self.messages
-        ]
+        block, messages = self.block.text, []
+        for message in self.messages:
+            parts = [block if part is None else part for part in message.parts]
+            messages.append(SentMessage(message.role, parts))
+        return messages
 
     @property
     def found_names(self) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class TurnRecord:
         They contain no code and no messages to a model, and no drafts, which are long.
         """
         private = ("hits", "messages", "asked", "chunks", "dropped")
-        names = [one.name for one in fields(self) if one.name not in private]
+        names = [field.name for field in fields(self) if field.name not in private]
         values = {name: as_json(getattr(self, name)) for name in names}
         for stage in values["stages"]:
             for name in stage.keys() - {"name", "milliseconds", "outcome"}:
@@ -301,7 +301,7 @@ def read_value(kind: type[Value], stored: Values) -> Value:
     without one.
     """
     values: dict[str, Any] = {}
-    for name in [one.name for one in fields(kind)]:  # type: ignore[arg-type]
+    for name in [part.name for part in fields(kind)]:  # type: ignore[arg-type]
         value = stored.get(name)
         if value is None or value == {}:
             continue

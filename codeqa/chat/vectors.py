@@ -119,7 +119,8 @@ def similar_questions(
     """
     # Read again each time: 2,000 questions take a few milliseconds.
     questions = state.turns.past_questions(user, repository, embedding)
-    ranked = [one for one in _most_similar(questions, vector) if one.turn not in skip]
+    similar = _most_similar(questions, vector)
+    ranked = [question for question in similar if question.turn not in skip]
     exchanges: list[Exchange] = []
     for is_same in (True, False):
         turns = [
@@ -144,8 +145,10 @@ def similar_questions(
 
 def _most_similar(questions: Sequence[PastQuestion], vector: Vector) -> list[PastQuestion]:
     """Return similar questions, the most similar first, and the latest of equal ones first."""
-    questions = [one for one in questions if len(one.vector) == 2 * len(vector)]  # float16
-    flat = np.frombuffer(b"".join(one.vector for one in questions), "<f2").astype(np.float32)
+    size = 2 * len(vector)  # float16
+    questions = [question for question in questions if len(question.vector) == size]
+    vectors = b"".join(question.vector for question in questions)
+    flat = np.frombuffer(vectors, "<f2").astype(np.float32)
     rows = flat.reshape(-1, len(vector))
     with np.errstate(all="ignore"):  # a zero vector gives NaN, which exceeds nothing
         scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
