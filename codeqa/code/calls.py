@@ -9,16 +9,10 @@ from functools import partial
 from typing import Literal, cast
 
 from codeqa.asked import asks, question_pattern
+from codeqa.code.evidence import CANDIDATES, LIKELY, SELF_NAMES, SHORT_NAME, UsageSite
 from codeqa.code.imports import import_evidence
-from codeqa.code.usages import (
-    CANDIDATES,
-    LIKELY,
-    SELF_NAMES,
-    SHORT_NAME,
-    UsageSite,
-    related,
-    usages,
-)
+from codeqa.code.names import related
+from codeqa.code.usages import usages
 from codeqa.search.query import QUESTION_WORDS
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key, words

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 from codeqa.asked import line_pattern, word_list
 from codeqa.code.imports import IMPORTED, import_evidence
-from codeqa.code.usages import language_name
+from codeqa.code.names import language_name
 from codeqa.context.statements import COMMENT_LINE
 from codeqa.languages import language_called, package_heads
 from codeqa.store import INDEXED, FileRecord, Filter, Tables

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit
-from codeqa.code.tools.edges import use_places
+from codeqa.code.tools.references import use_places
 from codeqa.code.tools.search import CAPITALS, constants
 from codeqa.code.usages import usages
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, held_words, name_parts, repeats

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from codeqa.code.first_questions import first_questions
 from codeqa.code.tools import TOOLS, Tool, ToolResult
-from codeqa.code.tools.edges import NameReport, name_at
 from codeqa.code.tools.reading import defined_in, depth_of
+from codeqa.code.tools.references import NameReport, name_at
 from codeqa.code.tools.tool import Place
 from codeqa.embeddings.registry import is_hosted
 from codeqa.engine import Engine

@@ -38,7 +38,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
 
-from codeqa.code.usages import SURENESS, usages
+from codeqa.code.evidence import SURENESS
+from codeqa.code.usages import usages
 from codeqa.parsing import parse_file
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import walk

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from codeqa.code.calls import callees
+from codeqa.code.evidence import UsageSite
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.search import definitions
-from codeqa.code.usages import UsageSite, usages
+from codeqa.code.usages import usages
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.kit.indexed import indexed

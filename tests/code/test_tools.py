@@ -18,7 +18,7 @@ from serving import client_of
 from codeqa.cli import main
 from codeqa.code.counted import ExactQuestion, exact_answer
 from codeqa.code.tools import TOOLS, ToolResult
-from codeqa.code.tools.edges import name_at
+from codeqa.code.tools.references import name_at
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError, UsageError
@@ -279,7 +279,7 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
 def test_what_is_not_read_in_time_or_followed_is_told(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.code.tools.edges.MOST_FOLLOWED", 1)
+    monkeypatch.setattr("codeqa.code.tools.walk.MOST_FOLLOWED", 1)
     assert " at least " in call("symbol", name="taxed", want="impact").summary
     monkeypatch.setattr("codeqa.repositories.files.time", SlowClock())
     summary = call("grep", pattern="basket").summary

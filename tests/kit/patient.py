@@ -15,7 +15,7 @@ LIMITS = {
     "codeqa.chat.conversations": ("FLUSH_SECONDS",),
     "codeqa.cli.served": ("HELLO_SECONDS",),
     "codeqa.code.descriptions": ("RESOLVE_SECONDS",),
-    "codeqa.code.tools.edges": ("SECONDS",),
+    "codeqa.code.tools.walk": ("SECONDS",),
     "codeqa.code.tools.history": ("SECONDS",),
     "codeqa.indexing.indexer": ("KEEP_UP_SECONDS",),
     "codeqa.llm.client": ("CONNECT_SECONDS", "FETCH_SECONDS", "LOCAL_SECONDS"),

@@ -7,11 +7,11 @@ one repository, change nothing and return a bounded text. Their arguments have t
 
 from collections.abc import Callable
 
-from codeqa.code.tools.edges import symbol
 from codeqa.code.tools.history import history
 from codeqa.code.tools.listing import list_all
 from codeqa.code.tools.reading import grep, open_file
 from codeqa.code.tools.search import search_code
+from codeqa.code.tools.symbol import symbol
 from codeqa.code.tools.tool import Commit, Place, Tool, Toolbox, ToolResult, declare
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.code.names import language_name
 from codeqa.code.tools.search import Pattern, constants
 from codeqa.code.tools.tool import (
     LONGEST_LINE,
@@ -20,7 +21,6 @@ from codeqa.code.tools.tool import (
     list_result,
     numbered,
 )
-from codeqa.code.usages import language_name
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.search.channels import near_path
 from codeqa.search.mentions import resolve_mentions, smallest_around

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.imports import IMPORTED, import_evidence
+from codeqa.code.names import language_name
 from codeqa.code.tools.tool import (
     LARGEST_TEXT,
     Place,
@@ -23,7 +24,6 @@ from codeqa.code.tools.tool import (
     list_result,
     numbered,
 )
-from codeqa.code.usages import language_name
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import CodeQAError
 from codeqa.search.channels import nearest_names
