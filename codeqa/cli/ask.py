@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import fields
 from typing import Any, TextIO, get_args, get_type_hints
 
 import click
 
-from codeqa.chat.events import (
-    Drafting,
-    Event,
-    Failed,
-    Generating,
-    Stopped,
-    Thought,
-    Token,
-    ToolStep,
-    Waiting,
-    as_json,
-)
 from codeqa.chat.options import QuestionOptions
-from codeqa.chat.record import Done, TurnRecord
 from codeqa.cli import served
 from codeqa.cli.command import (
-    DONE,
     FAILED,
     command,
     json_option,
@@ -36,27 +22,14 @@ from codeqa.cli.command import (
     together,
     where_options,
 )
-from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
-from codeqa.errors import CodeQAError, UsageError, error_from
-from codeqa.text import counted, has_tag
-from codeqa.types import APP, EXTRACTIVE, KINDS
-
-FAULT_OF_MODELS = ("model", "context_length", "settings")
-"""Codes of errors that cannot happen in an answer without a model."""
-
-DETAILS = (
-    "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
-    "coverage", "citations",
-)  # fmt: skip
-"""Fields that `--json` prints beside the question and the answer."""
+from codeqa.cli.console import Line, print_either, print_json, search_notes, visible
+from codeqa.errors import UsageError
+from codeqa.text import has_tag
+from codeqa.types import KINDS
 
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
-MOST_LINES = 65
-"""Lines of an answer without a model that a terminal shows."""
-WITHOUT_MODEL = (EXTRACTIVE, APP)
-"""Responders that use no model."""
 
 
 def question_options(*names: str) -> list[Callable[..., Any]]:
@@ -131,11 +104,13 @@ def ask_command(
                 from codeqa.cli.local import ask
 
                 events = ask(repos, rev, options, chosen, go_on)
+            from codeqa.cli.answers import print_answer, print_whole, watched
+
             with closing(events):
                 answering = watched(events, progress, options["use_model"])
                 if as_json:
-                    return _print_whole(question, answering)
-                return _print_answer(answering, options["whole_code"])
+                    return print_whole(question, answering)
+                return print_answer(answering, options["whole_code"])
         except KeyboardInterrupt:
             progress.close()
             click.echo()
@@ -201,7 +176,7 @@ def search_command(
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
     for number, hit in enumerate(result["hits"], start=1):
         click.echo(_hit_text(number, hit))
-    notes = list(_search_notes(result["coverage"], result["reranker"]))
+    notes = list(search_notes(result["coverage"], result["reranker"]))
     notes.append(result["notice"])
     if text := "\n".join(filter(None, notes)):
         click.echo(f"\n{text}", err=True)
@@ -227,6 +202,7 @@ def review_command(
     A language model reads the code for that; without one you get the files and tests that the
     issue likely concerns, and who wrote them. FILE holds the issue; '-' reads standard input.
     """
+    from codeqa.chat.events import ToolStep
     from codeqa.cli.local import engine_of
     from codeqa.review.report import IssueReport
     from codeqa.review.reviewer import Reviewer
@@ -244,121 +220,6 @@ def review_command(
                 print_either(as_json, event.model_dump(), visible(event.text))
 
 
-def watched(events: Iterator[Event], progress: Line, use_model: bool) -> Iterator[Event]:
-    """Yield the events, show what CodeQA is doing between them, and raise errors."""
-    for event in events:
-        progress.close()
-        match event:
-            case Failed(failure):
-                error = error_from(as_json(failure))
-                if use_model and error.code in FAULT_OF_MODELS:
-                    error.hint = f"{error.hint} Or ask with --no-model.".strip()
-                raise error
-            case ToolStep():
-                click.echo(f"  {visible(event.summary)}", err=True)
-            case Generating(generator):
-                use_model = generator not in WITHOUT_MODEL
-        if isinstance(event, Waiting) and event.seconds:
-            progress.show(f"{event.text}…")
-        elif isinstance(event, Drafting | Generating | Thought | ToolStep | Waiting):
-            progress.show("Waiting for the language model…" if use_model else "Writing the answer…")
-        yield event
-
-
-def _print_whole(question: str, events: Iterator[Event]) -> int:
-    """Print the question, the answer and its details as one object once it is complete."""
-    answer, status = "", FAILED
-    for event in events:
-        match event:
-            case Token(text):
-                answer += text
-            case Done(record):
-                public = record.public()
-                details = {name: public[name] for name in DETAILS}
-                print_json({"question": question, "answer": answer, **details})
-                status = DONE
-    return status
-
-
-def _print_answer(events: Iterator[Event], whole: bool) -> int:
-    """Print the answer as it comes, and notes to stderr, so that a pipe gets the answer only."""
-    printer = _AnswerPrinter(whole)
-    try:
-        for event in events:
-            match event:
-                case Generating(generator):
-                    printer.begin(generator)
-                case Token(text):
-                    printer.add(text)
-                case Stopped():
-                    click.echo()
-                    return FAILED
-                case Done(record):
-                    printer.end()
-                    if notes := "\n".join(_notes(record, printer.text)):
-                        click.echo(f"\n{visible(notes)}", err=True)
-    except CodeQAError:
-        if printer.text:
-            click.echo()
-        raise
-    return DONE
-
-
-class _AnswerPrinter:
-    """Prints an answer; unless `whole`, a terminal gets MOST_LINES of one without a model."""
-
-    def __init__(self, whole: bool) -> None:
-        self.text = ""
-        self._plain = PlainText() if sys.stdout.isatty() else None
-        self._whole = whole or self._plain is None
-        self._room = MOST_LINES
-
-    def begin(self, generator: str) -> None:
-        if self._whole or generator != EXTRACTIVE:
-            self._room = sys.maxsize
-
-    def add(self, text: str) -> None:
-        # Blank lines wait for what follows them: the last ones separate nothing.
-        start = len(self.text.rstrip("\n"))
-        self.text += text
-        text = self.text[start : len(self.text.rstrip("\n"))]
-        self._print(self._plain.feed(text) if self._plain else text)
-
-    def end(self) -> None:
-        self._print(f"{self._plain.feed('', last=True) if self._plain else ''}\n")
-
-    def _print(self, text: str) -> None:
-        lines = text.splitlines(keepends=True)
-        if 0 < self._room <= len(lines):
-            lines[self._room - 1 :] = ["… Add --all to see the rest."]
-        click.echo("".join(lines[: max(0, self._room)]), nl=False)
-        self._room -= text.count("\n")
-
-
-def _notes(record: TurnRecord, answer: str) -> Iterator[str]:
-    """Yield lines about how the answer was made."""
-    coverage = record.coverage
-    yield from _search_notes("" if coverage in answer else coverage, record.reranker)
-    if record.model:
-        tokens = record.tokens
-        about = "about " if tokens.estimated else ""
-        cost = f"{about}{tokens.prompt:,} tokens read and {tokens.completion:,} written"
-        if tokens.cost:
-            cost += f", ${tokens.cost:.6f}".rstrip("0")
-        yield f"Model: {record.model} at {record.host}, {cost}"
-    if record.notice:
-        yield record.notice
-    if record.earlier:
-        yield f"Sent along: {counted(len(record.earlier), 'earlier answer')}."
-    problems = []
-    for citation in record.citations:
-        if not citation.verified:
-            last = f"-{citation.end}" if citation.end != citation.start else ""
-            problems.append(f"{citation.path}:{citation.start}{last}, {citation.problem}")
-    if problems:
-        yield f"Not verified: {'; '.join(problems)}"
-
-
 def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
     place = f"{hit['path']}:{hit['start_line']}-{hit['end_line']}"
     name = hit["qualified_name"] or hit["name"]
@@ -368,11 +229,3 @@ def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
     if hit["why"]:
         lines.append(f"    why: {'; '.join(hit['why'][:WHY_SHOWN])}")
     return visible("\n".join(lines))
-
-
-def _search_notes(coverage: str, reranker: str) -> Iterator[str]:
-    """Yield a line about what was searched and one about the reranker, unless they are empty."""
-    if coverage:
-        yield f"Searched: {coverage}"
-    if reranker:
-        yield f"Reranked: {reranker}"

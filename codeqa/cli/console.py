@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Self, TextIO
 
@@ -261,3 +261,11 @@ def print_json(document: Any) -> None:
 def print_either(as_json: bool, document: Any, text: str) -> None:
     """Print `document` for programs, or `text` for people."""
     print_json(document) if as_json else print(text)
+
+
+def search_notes(coverage: str, reranker: str) -> Iterator[str]:
+    """Yield a line about what was searched and one about the reranker, unless they are empty."""
+    if coverage:
+        yield f"Searched: {coverage}"
+    if reranker:
+        yield f"Reranked: {reranker}"

@@ -12,15 +12,16 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection, HTTPResponse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from codeqa.chat.events import Events, Failed, Failure, Stopped, Token, read_event
-from codeqa.chat.record import read_done
 from codeqa.cli.command import EVERY, folders_of
 from codeqa.environment import data_folder, noted_repositories
 from codeqa.errors import CodeQAError
 from codeqa.web.running import proof, running_servers
+
+if TYPE_CHECKING:
+    from codeqa.chat.events import Events
 
 HELLO_SECONDS = 0.5
 """A server that takes longer to answer a greeting is too busy to save time."""
@@ -109,6 +110,10 @@ def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
 
 def _events(lines: Iterable[bytes], stack: ExitStack) -> Events:
     """Yield the events of a data stream. Raises CodeQAError if it breaks off."""
+    # Imported while the server works on the answer.
+    from codeqa.chat.events import Failed, Failure, Stopped, Token, read_event
+    from codeqa.chat.record import read_done
+
     with stack, suppress(Exception):
         for line in lines:
             code, _, value = line.partition(b":")

@@ -9,7 +9,7 @@ import pytest
 
 from codeqa.chat.events import Waiting
 from codeqa.cli import command, console
-from codeqa.cli.ask import watched
+from codeqa.cli.answers import watched
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.types import IndexSummary, Progress
 

@@ -39,9 +39,9 @@ LIGHT = (
         f"codeqa.{name}"
         for name in ("cli", "environment", "errors", "folders", "text", "types", "web")
     }
-    | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
+    | {f"codeqa.cli.{name}" for name in ("answers", "ask", "command", "console", "main")}
     | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.web.running"}
-    | {"codeqa.chat", "codeqa.chat.options"}
+    | {"codeqa.chat.options"}
     | {"codeqa.chat", "codeqa.chat.events", "codeqa.chat.record"}
     | {"codeqa.context", "codeqa.context.block", "codeqa.text.markdown", "codeqa.text.tokens"}
 )
