@@ -149,7 +149,7 @@ def _drop(entries: Iterable[bytes], remove: Callable[[bytes], Any], begin: bytes
 def _report(job: Job) -> RepositoryReport | None:
     """Return the state of a job; None for one that this version cannot read."""
     try:
-        meta = _Meta.model_validate(job.meta)
+        meta = _JobMeta.model_validate(job.meta)
     except ValidationError:
         return None
     if job.get_status(refresh=False) in ("failed", "finished"):
@@ -159,7 +159,7 @@ def _report(job: Job) -> RepositoryReport | None:
     return replace(meta.before, state=meta.doing, progress=progress, problem="")
 
 
-class _Meta(BaseModel):
+class _JobMeta(BaseModel):
     """Hold the `meta` of a job, which others may have written into Redis."""
 
     model_config = ConfigDict(allow_inf_nan=False)

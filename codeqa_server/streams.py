@@ -34,7 +34,7 @@ LINE_CODES = frozenset("038de")
 
 
 @dataclass
-class _Copy:
+class _SharedAnswer:
     """An answer of this process as far as Redis has it."""
 
     answer: AnswerLines
@@ -66,7 +66,7 @@ class SharedBoard:
 
     def __init__(self, redis: RedisCache) -> None:
         self._redis, self._here = redis, LocalBoard()
-        self._copies: dict[Place, _Copy] = {}
+        self._copies: dict[Place, _SharedAnswer] = {}
         self._copying = threading.Lock()
         self._copier: threading.Thread | None = None
 
@@ -77,7 +77,7 @@ class SharedBoard:
             self._here.leave(place)
             raise RequestRefusedError(409)
         with self._copying:
-            self._copies[place] = _Copy(answer)
+            self._copies[place] = _SharedAnswer(answer)
             if not self._copier:
                 self._copier = threading.Thread(target=self._keep_copying, daemon=True)
                 self._copier.start()
@@ -107,7 +107,7 @@ class SharedBoard:
             time.sleep(COPIED_EVERY)
             self.copy()
 
-    def _copy(self, place: Place, copy: _Copy, *, over: bool = False) -> bool:
+    def _copy(self, place: Place, copy: _SharedAnswer, *, over: bool = False) -> bool:
         """Copy the rest of an answer, and stop it if another process requests that.
 
         Returns whether Redis lost what was copied before; then all of it is copied the next time.

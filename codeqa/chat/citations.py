@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from codeqa.chat.events import Citation
 from codeqa.chat.record import SentMessage, TurnRecord
-from codeqa.chat.values import Place
+from codeqa.chat.values import Span
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
 from codeqa.search.mentions import looks_like_path
@@ -112,7 +112,7 @@ class CitedCode:
         return frozenset(self.shown_files())
 
 
-def overlap(one: Place, other: Place) -> bool:
+def overlap(one: Span, other: Span) -> bool:
     """Return whether two spans share a line."""
     return one[0] == other[0] and one[1] <= other[2] and other[1] <= one[2]
 

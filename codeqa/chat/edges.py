@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codeqa.chat.values import ConversationSoFar
-from codeqa.code.calls import Walk, asked_relations, follow_relations
+from codeqa.code.calls import RelationWalk, asked_relations, follow_relations
 from codeqa.routing.followup import code_names
 from codeqa.search.mentions import definitions_called
 from codeqa.search.query import Query
@@ -26,7 +26,7 @@ _PRONOUN = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
 
 def walk_edges(
     tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar
-) -> Walk | None:
+) -> RelationWalk | None:
     """Follow the relations that a follow-up asks for, `typed` or completed to a `whole` question.
 
     Return None when it asks for none, or about no known definition.
@@ -40,7 +40,7 @@ def walk_edges(
     if not units:
         return None
     calls = follow_relations(tables, units, relations)
-    return Walk(relations, tuple(units), tuple(calls[:RELATED]))
+    return RelationWalk(relations, tuple(units), tuple(calls[:RELATED]))
 
 
 def referred(
@@ -76,7 +76,7 @@ def _defined(tables: Tables, names: Sequence[str], chunks: Sequence[Chunk]) -> l
     return units
 
 
-def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
+def with_walk(result: SearchResult, walk: RelationWalk) -> SearchResult:
     """Return `result` with the ends of the edges in front, guaranteed a place in the context."""
     best = max((hit.score for hit in result.units), default=0.0) or 1.0
     whys: dict[str, tuple[str, ...]] = {}

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from codeqa.types import Hit
 
+StepName = Literal[
+    "embed", "load", "classify", "topic", "features", "policy", "prune", "retrieve",
+    "before_generation", "generate", "after_generation", "persist",
+]  # fmt: skip
+"""The timed steps of a turn in their order; `features` adapts them to a change of topic."""
 RESULT_CHARACTERS, REASONING_CHARACTERS = 2_000, 20_000
 """Most characters of a tool's result, and of a model's reasoning, that are shown and stored."""
 
@@ -30,7 +35,7 @@ def as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One step of an answer."""
+    """Something that has happened while an answer is made."""
 
     kind: ClassVar[str] = ""
     """Name of the event in streams."""
@@ -117,7 +122,7 @@ class Drafted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HitPlace:
+class HitSummary:
     """Path, lines, kind and name of a hit."""
 
     path: str
@@ -127,11 +132,11 @@ class HitPlace:
     name: str
 
     @classmethod
-    def of(cls, hit: Hit) -> HitPlace:
+    def of(cls, hit: Hit) -> HitSummary:
         """Return the place of a hit."""
         unit = hit.unit
         name = unit.qualified_name or unit.name
-        return HitPlace(unit.path, unit.start_line, unit.end_line, unit.kind, name)
+        return HitSummary(unit.path, unit.start_line, unit.end_line, unit.kind, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,7 @@ class Hits(Event):
     """The hits for the question alone, or later those with the help of a model."""
 
     kind: ClassVar[str] = "hits"
-    hits: tuple[HitPlace, ...]
+    hits: tuple[HitSummary, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.edges import referred, walk_edges, with_walk
-from codeqa.chat.events import Drafted, Drafting, Event, HitPlace, Hits, Retrieved, Rewritten
+from codeqa.chat.events import Drafted, Drafting, Event, Hits, HitSummary, Retrieved, Rewritten
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.pinned import choose_chunks, read_pinned
 from codeqa.chat.stream import Steps
 from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
-from codeqa.code.calls import Walk
+from codeqa.code.calls import RelationWalk
 from codeqa.code.counted import exact_answer
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
@@ -108,29 +109,40 @@ class Gatherer:
         return build_context(self.toolbox.tables(), result, self.settings, budget)
 
 
+class Counted(NamedTuple):
+    """The exact answer of the index or of git."""
+
+    text: str
+    """'' if nothing was counted."""
+    is_complete: bool
+    """True if it answers the whole question."""
+
+
+NOT_COUNTED = Counted("", False)
+
+
 @dataclass(frozen=True)
 class _Gathering:
     """Gathers the material for one question."""
 
-    by: Gatherer
+    gatherer: Gatherer
     routed: Routed
     model: Model | None
     other_responder: bool
-    """Whether something else than the model or the app makes the answer."""
+    """True if a generator of the calling program writes the answer."""
     history: tuple[Exchange, ...]
 
     @cached_property
     def window(self) -> int:
-        """Tokens that the model takes; 0 is unknown.
+        """Tokens that the model takes; 0 if unknown.
 
-        A local server is asked for it once, and only when it is needed: it knows it once the model
-        has been loaded.
+        Asked lazily: a local server knows its window only after it has loaded the model.
         """
         return self.model.window() if self.model else 0
 
     @cached_property
     def budget(self) -> Budget:
-        settings = self.by.settings
+        settings = self.gatherer.settings
         effort = self.routed.question.options.effort or settings.effort
         return budget_of(effort, settings, self.window)
 
@@ -143,13 +155,14 @@ class _Gathering:
         option, effort = self.routed.question.options.hyde, self.budget.effort
         if effort == "fast":  # one call, unless this very question asks for more
             return option or "off"
-        return option or self.by.settings.hyde or ("two" if effort == "deep" else "off")
+        return option or self.gatherer.settings.hyde or ("two" if effort == "deep" else "off")
 
     @property
     def room(self) -> int:
-        """Characters of the block; whole files may take all that the model has room for."""
-        whole = self.routed.question.whole_files
-        return largest_block(self.window) if whole else self.budget.characters
+        """Most characters of the block; whole files may fill the window of the model."""
+        if self.routed.question.whole_files:
+            return largest_block(self.window)
+        return self.budget.characters
 
     @property
     def only_quotes(self) -> bool:
@@ -158,7 +171,7 @@ class _Gathering:
 
     @property
     def reply(self) -> str:
-        """Which of the app's own replies the answer is; most are for want of a model."""
+        """Name of the app's own reply, '' for none; most are given only without a model."""
         reply = self.routed.decision.reply
         if reply == "privacy":  # the app says what is stored, whatever else there is
             return reply
@@ -167,19 +180,28 @@ class _Gathering:
     def retrieve(self) -> Generator[Event, None, Gathered]:
         """Run a search, pack earlier hits anew, or reuse the cached context; yield progress."""
         question, options = self.routed.question, self.routed.question.options
-        replaced = self.routed.so_far.replaced if options.chooses_chunks else None
+        by_hand, counted = options.chooses_chunks, NOT_COUNTED
+        replaced = self.routed.so_far.replaced if by_hand else None
         if replaced and (replaced.chunks or replaced.dropped):
             gathered = replace(self._start(), block=self._chosen(replaced.block), searched=True)
         elif self.routed.decision.inject_rag:
-            gathered = yield from self._search()
+            counted = self._count()
+            gathered = yield from self._search(counted)
         else:
             gathered = self._recall()
-        chunks, by_hand = gathered.block.chunks, options.chooses_chunks
-        evidence, warnings = gathered.evidence, gathered.warnings
+        chunks, evidence, warnings = gathered.block.chunks, gathered.evidence, gathered.warnings
         if self.only_quotes and (by_hand or not evidence) and (gathered.searched or chunks):
-            lead, whole = self.counted if by_hand else ("", False)
+            if not by_hand:
+                counted = NOT_COUNTED
+            elif counted is NOT_COUNTED:
+                counted = self._count()
             evidence = QuotedEvidence(
-                question.query, lead, counted=bool(lead), whole=whole, cached=chunks, chosen=by_hand
+                question.query,
+                counted.text,
+                counted=bool(counted.text),
+                whole=counted.is_complete,
+                cached=chunks,
+                chosen=by_hand,
             )
         if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
             warnings = (*warnings, QUOTED_ONLY)
@@ -228,25 +250,26 @@ class _Gathering:
             warnings = (CONTEXT_LOST,)
         return replace(self._start(), block=self._chosen(block), warnings=warnings)
 
-    def _search(self) -> Generator[Event, None, Gathered]:
-        """Search the code; yield progress."""
+    def _search(self, counted: Counted) -> Generator[Event, None, Gathered]:
+        """Search the code; yield progress. A `counted` answer is quoted before the hits."""
         question, so_far, routed = self.routed.question, self.routed.so_far, self.routed
-        tables, whole = self.by.toolbox.tables(), NO_CONTEXT
+        tables, whole = self.gatherer.toolbox.tables(), NO_CONTEXT
         start = replace(self._start(), searched=True, effort=self.budget.effort)
         if question.whole_files == "all":
-            whole = every_file(tables, self.by.toolbox.files, question.query, self.room)
+            whole = every_file(tables, self.gatherer.toolbox.files, question.query, self.room)
             if whole.chunks and not self.only_quotes:
                 return replace(start, block=self._chosen(whole), warnings=(whole.note,))
         text = routed.standalone or question.text
         rewritten = text if routed.completed_by else ""
         if rewritten:
             yield Rewritten(text, by=routed.completed_by)
-        result = yield from self._results(ask_model=not self.counted[1])
+        result = yield from self._results(ask_model=not counted.is_complete)
         warnings = result.warnings
-        if walked := walk_edges(tables, question.query, routed.query, so_far):
-            result = with_walk(result, walked)
+        walk = walk_edges(tables, question.query, routed.query, so_far)
+        if walk:
+            result = with_walk(result, walk)
         if question.whole_files == "files":
-            whole = best_files(tables, self.by.toolbox.files, result, self.room)
+            whole = best_files(tables, self.gatherer.toolbox.files, result, self.room)
             result = _of_files(result, {chunk.path for chunk in whole.chunks})
         if whole.chunks:
             block = self._chosen(whole)
@@ -259,7 +282,7 @@ class _Gathering:
             start,
             block=block,
             search=result.head(HITS_SHOWN),
-            evidence=self._evidence(result, walked),
+            evidence=self._evidence(result, walk, counted),
             rewritten=rewritten,
             warnings=warnings,
         )
@@ -268,26 +291,33 @@ class _Gathering:
         """Return the context block for the result of a search."""
         routed = self.routed
         return build_context(
-            self.by.toolbox.tables(),
+            self.gatherer.toolbox.tables(),
             result,
-            self.by.settings,
+            self.gatherer.settings,
             self.budget,
             most=RETRIEVAL_K if routed.decision.searched_automatically else None,
             # A follow-up may be about the code of the earlier question.
             earlier=routed.so_far.context.chunks if routed.standalone else (),
-            pinned=read_pinned(self.by.toolbox.files, routed.question.options.pin),
+            pinned=read_pinned(self.gatherer.toolbox.files, routed.question.options.pin),
             excluded=routed.question.options.exclude,
         )
 
-    def _evidence(self, result: SearchResult, walked: Walk | None) -> QuotedEvidence | None:
+    def _evidence(
+        self, result: SearchResult, walk: RelationWalk | None, counted: Counted
+    ) -> QuotedEvidence | None:
         """Return the quotes for an answer without a model, and the counted list for any answer."""
-        question, (lead, whole), evidence = self.routed.question, self.counted, None
-        if self.only_quotes and not whole:
-            evidence = gather_evidence(self.by.toolbox.tables(), result, walked)
+        question, evidence = self.routed.question, None
+        if self.only_quotes and not counted.is_complete:
+            evidence = gather_evidence(self.gatherer.toolbox.tables(), result, walk)
             evidence = replace(evidence, whole_code=question.options.whole_code)
-        if lead:
-            evidence = evidence or QuotedEvidence(question.query)
-            evidence = replace(evidence, lead=lead, counted=True, whole=whole, weak=False)
+        if counted.text:
+            evidence = replace(
+                evidence or QuotedEvidence(question.query),
+                lead=counted.text,
+                counted=True,
+                whole=counted.is_complete,
+                weak=False,
+            )
         return evidence
 
     def _results(self, ask_model: bool) -> Generator[Event, None, SearchResult]:
@@ -295,7 +325,7 @@ class _Gathering:
         question, options = self.routed.question, self.routed.question.options
         if not options.use_model or options.with_model or self.other_responder:
             ask_model = False
-        stages = self.by.toolbox.search.steps(
+        stages = self.gatherer.toolbox.search.steps(
             self.routed.query,
             top=POOL if question.whole_files else UNITS_RANKED,
             rerank=options.rerank,
@@ -311,25 +341,25 @@ class _Gathering:
                 return result
             yield _search_event(stage)
 
-    @cached_property
-    def counted(self) -> tuple[str, bool]:
-        """The exact answer of the index or git, '' for none, and whether it answers everything."""
+    def _count(self) -> Counted:
+        """Bring the index up to date and answer exactly from it, if the question asks for that."""
         question, so_far, exact = self.routed.question, self.routed.so_far, None
         if self.routed.decision.answer_exactly:
             exact = question.exact
         if exact is None:
-            return "", False
-        self.by.toolbox.keep_up()  # the search, which comes next, warns where that takes too long
-        tables = self.by.toolbox.tables()
+            return NOT_COUNTED
+        toolbox = self.gatherer.toolbox
+        toolbox.keep_up()  # the search, which comes next, warns where that takes too long
+        tables = toolbox.tables()
         units: list[Unit] = []
         if so_far.history:
             units = referred(tables, question.query, self.routed.query, so_far)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
-        answer = exact_answer(self.by.toolbox, exact, names)
+        answer = exact_answer(toolbox, exact, names)
         # A model explains better from the diff what changed than a list does.
         reads_diff = "commit" in exact.arguments and self.model is not None
         asks_more = exact.asks_more or reads_diff or self.budget.effort == "deep"
-        return answer, bool(answer) and not asks_more
+        return Counted(answer, bool(answer) and not asks_more)
 
     def _similar(self) -> tuple[Exchange, ...]:
         """Return similar past questions of this conversation and of others."""
@@ -339,19 +369,20 @@ class _Gathering:
             return ()
         if not decision.inject_qa_history and not decision.inject_rag:
             return ()
-        by, state = self.by, self.by.conversations.state
-        unrated = options.earlier_answers or by.settings.earlier_answers
+        conversations, toolbox = self.gatherer.conversations, self.gatherer.toolbox
+        state = conversations.state
+        unrated = options.earlier_answers or self.gatherer.settings.earlier_answers
         exchanges = similar_questions(
             state,
             vector,
-            embedding=by.conversations.vectors.name,
+            embedding=conversations.vectors.name,
             user=options.user,
-            repository=by.conversations.repository,
+            repository=conversations.repository,
             conversation=options.conversation,
             skip={options.replaces, *(exchange.turn for exchange in self.history)},
-            shows=by.conversations.shows,
+            shows=conversations.shows,
             holds=lambda past: (
-                decision.inject_rag and still_holds(past, state, by.toolbox, unrated=unrated)
+                decision.inject_rag and still_holds(past, state, toolbox, unrated=unrated)
             ),
         )
         return tuple(
@@ -371,7 +402,7 @@ class _Gathering:
 
     def _chosen(self, block: ContextBlock) -> ContextBlock:
         options = self.routed.question.options
-        return choose_chunks(block, options, self.by.toolbox.files, self.room)
+        return choose_chunks(block, options, self.gatherer.toolbox.files, self.room)
 
 
 def _of_files(result: SearchResult, paths: Collection[str]) -> SearchResult:
@@ -383,7 +414,7 @@ def _of_files(result: SearchResult, paths: Collection[str]) -> SearchResult:
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
     """Return `Hits` for hits so far, `Drafting` for the start of a stage, `Drafted` for its end."""
     if isinstance(stage, tuple):
-        return Hits(tuple(map(HitPlace.of, stage)))
+        return Hits(tuple(map(HitSummary.of, stage)))
     if not stage.outcome:
         return Drafting(stage.name, stage.model, stage.host)
     return Drafted(stage.name, stage.outcome, stage.text, round(stage.milliseconds))

@@ -34,7 +34,7 @@ from codeqa.context.block import ContextBlock
 from codeqa.context.packing import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm.client import Model
-from codeqa.llm.values import Cancelled, Thought, ToolCall, Waiting, estimate_messages
+from codeqa.llm.values import Cancelled, Reasoning, RetryWait, ToolCall, estimate_messages
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block
@@ -217,7 +217,7 @@ def ask_model(
             for piece in stream:
                 if isinstance(piece, ToolCall):
                     calls.append(piece)
-                elif isinstance(piece, TokenUsage | Thought | Waiting):
+                elif isinstance(piece, TokenUsage | Reasoning | RetryWait):
                     yield piece
                 else:
                     text, pending = text + piece, pending + piece

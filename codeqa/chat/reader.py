@@ -26,7 +26,7 @@ from codeqa.code.tools.search import edges_of
 from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import Model
-from codeqa.llm.values import Cancelled, ToolCall, Waiting
+from codeqa.llm.values import Cancelled, RetryWait, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.text import json_object
 from codeqa.text.markdown import code_block, code_span
@@ -66,7 +66,7 @@ _REFUSING: set[tuple[str, str]] = set()
 
 
 @dataclass
-class _Reading:
+class _ReaderState:
     """The state of one answer."""
 
     messages: list[dict[str, Any]]
@@ -173,7 +173,7 @@ class Reader:
         window: int,
         rounds: int,
         by_lines: bool,
-    ) -> _Reading:
+    ) -> _ReaderState:
         """Add the rules for looks to `messages`, unless their results have no room."""
         room = min(self.room, characters_left(messages, window))
         if room < LEAST_ROOM:
@@ -182,10 +182,10 @@ class Reader:
             name = "look_lines" if by_lines else "look"
             rules = render_prompt(name, self.config_dir, rounds=str(rounds))
             messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        return _Reading(messages, list(block.chunks), block.dropped, rounds, room, by_lines)
+        return _ReaderState(messages, list(block.chunks), block.dropped, rounds, room, by_lines)
 
     def _read(
-        self, reading: _Reading, cancelled: Cancelled, warning: str
+        self, reading: _ReaderState, cancelled: Cancelled, warning: str
     ) -> Generator[Piece, None, None]:
         """Send requests, round by round, until the model answers."""
         until = time.monotonic() + READING_SECONDS
@@ -217,7 +217,7 @@ class Reader:
                 return
 
     def _watched(
-        self, request: Generator[Piece, None, Reply], reading: _Reading
+        self, request: Generator[Piece, None, Reply], reading: _ReaderState
     ) -> Generator[Piece, None, Reply]:
         """Yield the pieces of a request, and note whether the answer has begun.
 
@@ -232,7 +232,7 @@ class Reader:
                     return reply
                 reading.answered |= isinstance(piece, str) and bool(piece)
                 yield piece
-                if isinstance(piece, Waiting) and piece.begins and reading.rounds:
+                if isinstance(piece, RetryWait) and piece.begins and reading.rounds:
                     reading.failures += 1
                     # Not after the wait: by then the next request may have begun.
                     limited = isinstance(piece.error, RateLimitError)
@@ -241,7 +241,7 @@ class Reader:
                         raise piece.error
 
     def _look(
-        self, calls: Sequence[ToolCall], text: str, remark: str, reading: _Reading
+        self, calls: Sequence[ToolCall], text: str, remark: str, reading: _ReaderState
     ) -> Generator[Piece, None, None]:
         """Make the looks of a round at the same time, and add their results to the messages.
 
@@ -273,7 +273,7 @@ class Reader:
         reading.done += 1
         reading.misused = reading.misused + 1 if all(step.failed for step, _ in looks) else 0
 
-    def _call(self, call: ToolCall, reading: _Reading) -> tuple[ToolStep, ToolResult | None]:
+    def _call(self, call: ToolCall, reading: _ReaderState) -> tuple[ToolStep, ToolResult | None]:
         started = time.perf_counter()
 
         def step(summary: str, text: str, failed: bool) -> ToolStep:
@@ -320,7 +320,7 @@ class _Attempt:
     """Whether half of the code was left out."""
 
 
-def _next_attempt(attempt: _Attempt, reading: _Reading, error: ModelError) -> _Attempt:
+def _next_attempt(attempt: _Attempt, reading: _ReaderState, error: ModelError) -> _Attempt:
     """Return how to ask the model after `error`, or raise that."""
     is_too_long = isinstance(error, ContextLengthError) and not reading.done
     if is_too_long and not attempt.halved:

@@ -15,7 +15,7 @@ from codeqa.chat.events import (
     Citation,
     Event,
     Failure,
-    HitPlace,
+    HitSummary,
     Retrieved,
     Step,
     ToolStep,
@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedHit(HitPlace):
+class RecordedHit(HitSummary):
     """A hit of the search."""
 
     unit_id: str = ""

@@ -11,7 +11,16 @@ from typing import Any
 
 from codeqa.chat import events
 from codeqa.chat.citations import CitationChecker, CitedCode, files_in, files_in_messages
-from codeqa.chat.events import Classified, Event, Failure, HitPlace, Step, ToolStep, as_json
+from codeqa.chat.events import (
+    Classified,
+    Event,
+    Failure,
+    HitSummary,
+    Step,
+    StepName,
+    ToolStep,
+    as_json,
+)
 from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import (
     BROKE_OFF,
@@ -25,7 +34,7 @@ from codeqa.chat.values import Checked, Gathered, ModelRequest, Piece, Question,
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
-from codeqa.llm.values import Thought, Waiting
+from codeqa.llm.values import Reasoning, RetryWait
 from codeqa.search.result import SearchResult
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import NO_USAGE, TokenUsage
@@ -42,7 +51,7 @@ class Steps(list[Step]):
     """Number of steps that `ended` has yielded."""
 
     @contextmanager
-    def time(self, name: str) -> Iterator[None]:
+    def time(self, name: StepName) -> Iterator[None]:
         """Measure the code inside as the step `name`, unless it fails."""
         started = time.perf_counter()
         yield
@@ -152,13 +161,13 @@ class Stream:
         Citations are checked against the index of `toolbox`. Raises ModelError when requests have
         failed too often.
         """
-        if isinstance(piece, Waiting):
+        if isinstance(piece, RetryWait):
             self.retries += piece.begins
             if self.retries > RETRIES:
                 raise piece.error
             yield events.Waiting(piece.text, piece.seconds, piece.begins)
             return
-        if isinstance(piece, Thought):
+        if isinstance(piece, Reasoning):
             self.thinking_until = time.perf_counter()
             self.thinking_since = self.thinking_since or self.thinking_until
             self.thoughts.append(well_formed(piece.text))
@@ -301,7 +310,7 @@ def search_values(result: SearchResult) -> dict[str, Any]:
         ],
         "hits": [
             RecordedHit(
-                **as_json(HitPlace.of(hit)),
+                **as_json(HitSummary.of(hit)),
                 unit_id=hit.unit.id,
                 score=round(hit.score, 4),
                 why=hit.why,

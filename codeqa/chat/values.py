@@ -18,7 +18,7 @@ from codeqa.chat.record import SentMessage, TurnRecord
 from codeqa.code.counted import ExactQuestion
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Model
-from codeqa.llm.values import Cancelled, Thought, Waiting, never
+from codeqa.llm.values import Cancelled, Reasoning, RetryWait, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
@@ -35,7 +35,7 @@ from codeqa.types import NO_USAGE, Exchange, TokenUsage
 Vector: TypeAlias = NDArray[np.float32]
 """The vector of a question, of shape (d,)."""
 
-Place: TypeAlias = tuple[str, int, int]
+Span: TypeAlias = tuple[str, int, int]
 """Path, first and last line."""
 
 
@@ -294,7 +294,7 @@ class ModelRequest:
     """A sentence for the user."""
 
 
-Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
+Piece = str | ModelRequest | ToolStep | Reasoning | RetryWait | TokenUsage
 """Text of the answer, and between it requests, looks, thoughts and pauses; at the end the tokens
 that the provider counted."""
 

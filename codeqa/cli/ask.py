@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import fields
-from typing import Any, TextIO, get_args, get_type_hints
+from typing import Any, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import click
 
@@ -39,12 +39,22 @@ def question_options(*names: str) -> list[Callable[..., Any]]:
         flag, help_text = field.metadata["flag"], field.metadata["help"]
         if not flag or (names and field.name not in names):
             continue
-        if hints[field.name] is bool:
-            options.append(click.option(flag, field.name, is_flag=True, help=help_text))
-        else:
-            choices = click.Choice(list(filter(None, get_args(hints[field.name]))))
-            options.append(click.option(flag, field.name, type=choices, help=help_text))
+        form = option_form(hints[field.name])
+        options.append(click.option(flag, field.name, help=help_text, **form))
     return options
+
+
+def option_form(hint: Any) -> dict[str, Any]:
+    """Return click's arguments for an option with this type. Raises TypeError for other types."""
+    if hint is bool:
+        return {"is_flag": True}
+    if hint is str:
+        return {"type": str}
+    if hint == tuple[str, ...]:
+        return {"multiple": True}
+    if get_origin(hint) is Literal:
+        return {"type": click.Choice(list(filter(None, get_args(hint))))}
+    raise TypeError(f"The terminal has no option for {hint}: teach it to option_form.")
 
 
 ranking_options = together(*question_options("rerank", "hyde"))

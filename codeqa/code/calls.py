@@ -155,7 +155,7 @@ def _only(units: Sequence[Unit]) -> Unit | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class RelationWalk:
     """The relations of a question, the definitions it starts from and the last calls it meets."""
 
     relations: tuple[Relation, ...]

@@ -1,4 +1,4 @@
-"""Format the context block, which can be read back exactly, and make its chunks.
+r"""Format the context block, which can be read back exactly, and make its chunks.
 
 ::
 
@@ -17,8 +17,7 @@
     === CHUNK 2 ===
     …
 
-Lines end with `
-` and nothing else: carriage returns, form feeds and U+2028 are content.
+Lines end with `\n` and nothing else: carriage returns, form feeds and U+2028 are content.
 One blank line follows the header and every closing fence, the last one included. A fence
 is one backtick longer than any run of backticks in its content, three at least, so that
 content can never close it. A path that could break its line is written as a JSON string.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from codeqa.llm.values import Thought, ToolCall
+from codeqa.llm.values import Reasoning, ToolCall
 from codeqa.types import TokenUsage
 
 OPENED, CLOSED = "<think>", "</think>"
@@ -23,7 +23,7 @@ ENDED_EARLY = {
 """`finish_reason` of an answer that is not whole → why, as the end of a sentence."""
 
 
-class Answer:
+class AnswerReader:
     """Collects the events of one answer."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Answer:
         self._thinks = False
         self._withheld = ""
 
-    def take(self, event: Any) -> Iterator[str | Thought]:
+    def take(self, event: Any) -> Iterator[str | Reasoning]:
         """Yield the text and the thoughts that an event adds; nothing for an unknown event."""
         match event:
             case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
@@ -50,7 +50,7 @@ class Answer:
                     self._call(call)
                 reasoning = delta.get("reasoning_content") or delta.get("reasoning")
                 if reasoning and isinstance(reasoning, str):
-                    yield Thought(reasoning)
+                    yield Reasoning(reasoning)
                 content = delta.get("content") or delta.get("refusal")
                 if isinstance(content, str):
                     self.length += len(content)
@@ -62,7 +62,7 @@ class Answer:
         """Return text that was withheld because it began like a thought."""
         return "" if self._thinks else self._withheld
 
-    def _text(self, piece: str) -> Iterator[str | Thought]:
+    def _text(self, piece: str) -> Iterator[str | Reasoning]:
         """Separate leading `<think>…</think>` from the text, wherever the pieces are cut."""
         text, self._withheld = self._withheld + piece, ""
         while text and not self.begun:
@@ -72,7 +72,7 @@ class Answer:
                     at = max(0, len(thought) - len(CLOSED) + 1)
                     thought, self._withheld = thought[:at], thought[at:]
                 if thought:
-                    yield Thought(thought)
+                    yield Reasoning(thought)
                 self._thinks = not closed
                 continue
             text = text.lstrip()

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError
 from codeqa.hosts import keep_needed_headers, leads_here
-from codeqa.llm.answer import ENDED_EARLY, LONGEST_ANSWER, Answer
+from codeqa.llm.answer import ENDED_EARLY, LONGEST_ANSWER, AnswerReader
 from codeqa.llm.failures import explain, failure
 from codeqa.llm.loop import in_background
-from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
+from codeqa.llm.providers import PROVIDERS, ModelAddress, is_model_name, provider_at, provider_named
 from codeqa.llm.values import (
     Cancelled,
     Message,
     Piece,
-    Waiting,
+    RetryWait,
     clean_text,
     estimate_messages,
     message_text,
@@ -57,8 +57,6 @@ DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 
 _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window")
 """Fields of a listed model that hold its window."""
-_LIMITS = "max_completion_tokens", "max_tokens"
-"""OpenAI's newer models insist on the first name; not all other servers know it."""
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 
 Put = Callable[[Piece], None]
@@ -93,7 +91,7 @@ class Model:
         """Yield the answer's thoughts and text as they come, then calls of `tools`, then its usage.
 
         `tools` are in the form of OpenAI's API. A request that failed before its answer, in a way
-        that may pass, is made again up to `retries` times, with a Waiting before each. The first
+        that may pass, is made again up to `retries` times, with a RetryWait before each. The first
         one waits as long as an earlier refusal asked for; without `retries` that is raised again.
         `cancelled()` or closing the iterator ends the request. Raises ModelError.
         """
@@ -223,13 +221,12 @@ class Model:
         if tools:
             body["tools"] = list(tools)
         if max_tokens is not None:
-            at_openai = self.address.base_url == provider_named("openai").base_url
-            body[_LIMITS[0] if at_openai else _LIMITS[1]] = max_tokens
+            body[provider_at(self.address.base_url).limit_field] = max_tokens
         return body
 
     async def _answer(self, body: dict[str, Any], retries: int, put: Put) -> None:
         """Make the request and `put` its pieces."""
-        answer, with_tools = Answer(), "tools" in body
+        answer, with_tools = AnswerReader(), "tools" in body
         stream: Any = None
         try:
             stream = await self._begin(body, retries, put)
@@ -250,7 +247,7 @@ class Model:
             put(answer.usage)
 
     async def _begin(self, body: dict[str, Any], retries: int, put: Put) -> Any:
-        """Return a `_stream_kind`; `put` a Waiting each second before a further try."""
+        """Return a `_stream_kind`; `put` a RetryWait each second before a further try."""
         await self._open()  # loading the client does not count as silence
         pauses = iter(PAUSES[:retries])
         pause = max(0.0, self._limited_until - time.monotonic())
@@ -263,7 +260,7 @@ class Model:
                 whole = math.ceil(pause)
                 for left in range(whole, -1, -1):
                     text = f"asks to wait {left} s" if asks else "failed; it is asked again"
-                    put(Waiting(left, f"{self.host} {text}", failed, left == whole))
+                    put(RetryWait(left, f"{self.host} {text}", failed, left == whole))
                     await self.sleep(pause / whole if left else 0)
             try:
                 async with asyncio.timeout(self._timeout):
@@ -275,7 +272,7 @@ class Model:
                 if not pause or not usual:
                     raise
 
-    async def _read(self, stream: Any, answer: Answer, with_tools: bool, put: Put) -> None:
+    async def _read(self, stream: Any, answer: AnswerReader, with_tools: bool, put: Put) -> None:
         """Collect the events in `answer`; `put` its text and thoughts."""
         if "event-stream" not in stream.response.headers.get("content-type", ""):
             raise failure("api", self.address)
@@ -288,7 +285,7 @@ class Model:
             if with_tools and answer.enough:
                 return
 
-    def _check_end(self, answer: Answer, rest: bool, with_tools: bool, has_end: bool) -> None:
+    def _check_end(self, answer: AnswerReader, rest: bool, with_tools: bool, has_end: bool) -> None:
         """Raise ModelError for an answer that is empty or not whole."""
         why = ENDED_EARLY.get(answer.reason, "")
         complete = answer.reason or has_end or (with_tools and answer.enough)
@@ -321,7 +318,8 @@ class Model:
 
         post = partial(client.post, "/chat/completions", cast_to=object, stream=True,
                        stream_cls=_stream_kind())  # fmt: skip
-        plain = {name: value for name, value in body.items() if name not in _LIMITS}
+        limits = {provider.limit_field for provider in PROVIDERS}
+        plain = {name: value for name, value in body.items() if name not in limits}
         if not self._plain:
             try:
                 return await post(body=body | {"stream_options": {"include_usage": True}})
@@ -340,7 +338,7 @@ def _stream_kind() -> Any:
     """Return the SDK's reader of events with a field that tells whether `[DONE]` came."""
     import openai
 
-    class Stream(openai.AsyncStream[Any]):  # type: ignore[misc]
+    class EventStream(openai.AsyncStream[Any]):  # type: ignore[misc]
         has_end = False
 
         async def _iter_events(self) -> AsyncGenerator[Any, None]:
@@ -348,19 +346,20 @@ def _stream_kind() -> Any:
                 self.has_end |= event.data.startswith("[DONE]")
                 yield event
 
-    return Stream
+    return EventStream
 
 
 def _http_client(target: ModelAddress, timeout: float) -> Any:
     """Return a client that sends only the headers that a request needs, and to no other host."""
     import openai
 
+    list_headers = provider_named(target.provider or "custom").list_headers
+
     async def reduce_headers(request: Any) -> None:
-        listing = target.provider == "anthropic" and request.method == "GET"
-        keep_needed_headers(request.headers, "" if listing else target.key)
-        if listing:  # models are listed by Anthropic's own API, with its own header for the key
-            request.headers["x-api-key"] = target.key
-            request.headers["anthropic-version"] = "2023-06-01"
+        headers = list_headers if request.method == "GET" else {}
+        keep_needed_headers(request.headers, "" if headers else target.key)
+        for name, value in headers.items():
+            request.headers[name] = value.replace("{key}", target.key)
 
     return openai.DefaultAsyncHttpxClient(
         event_hooks={"request": [reduce_headers]},

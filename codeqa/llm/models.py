@@ -122,23 +122,23 @@ class Models:
 
     def choose(self, choice: ModelChoice | None, key: str = "") -> None:
         """Pick a model, or None; store `key` for its address. Raises UsageError, SettingsError."""
-        place, key = "", checked_key(key)
+        address, key = "", checked_key(key)
         if choice is not None:
             choice = parse_choice(str(choice), choice.address)
-            place = location(self.address(choice, key).base_url)
+            address = location(self.address(choice, key).base_url)
         with self._changed() as saved:
             saved.pick, saved.over = choice, self._setting()
             if choice:
                 used = [choice] + [one for one in saved.used if one != choice]
                 saved.used = used[:MOST_USED]
             if key:
-                saved.keys[place] = key
+                saved.keys[address] = key
         self._preferred = None
 
     def forget_key(self, choice: ModelChoice) -> None:
-        place = location(self.base_url(choice))
+        address = location(self.base_url(choice))
         with self._changed() as saved:
-            saved.keys.pop(place, None)
+            saved.keys.pop(address, None)
 
     def key_state(self, choice: ModelChoice) -> KeyState:
         """Return whether a key is stored, exported, missing, or none is needed."""
@@ -149,12 +149,12 @@ class Models:
         choice, settings = settled(choice), self._settings
         # CODEQA_MODEL_URL is for the provider that CODEQA_MODEL names.
         configured = settings.model.strip().partition("/")[0].lower() or CUSTOM.name
-        urls = {"openai": settings.openai_base_url}
-        if settings.model_url:
-            urls[configured] = settings.model_url
-        default = provider_named(choice.provider).base_url
-        if url := choice.address or urls.get(choice.provider) or default:
-            return normal_address(url)
+        provider = provider_named(choice.provider)
+        url = self._address_setting(provider) or provider.base_url
+        if settings.model_url and choice.provider == configured:
+            url = settings.model_url
+        if choice.address or url:
+            return normal_address(choice.address or url)
         raise UsageError(
             f"The provider {CUSTOM.name!r} needs an address.",
             "Give it: `codeqa models use custom/NAME --url http://127.0.0.1:8000/v1`.",
@@ -240,26 +240,31 @@ class Models:
             raise SettingsError(problem, error.hint) from None
         return choice, "setting"
 
+    def _address_setting(self, provider: ModelProvider) -> str:
+        """Return the address that a setting gives the provider; '' for none."""
+        name = provider.address_setting
+        return str(getattr(self._settings, name)) if name else ""
+
     def _setting(self) -> str:
         """Return the settings that a pick replaces; it ends when they change."""
         return f"{self._settings.model} {self._settings.model_url}".strip()
 
     def _key(self, provider: ModelProvider, url: str) -> tuple[KeyState, str]:
         """Return where the key for this address comes from, and the key."""
-        settings, place = self._settings, location(url)
-        if key := self._saved().keys.get(place):
+        settings, address = self._settings, location(url)
+        if key := self._saved().keys.get(address):
             return "stored", key
         own_key = settings.provider_key(provider.key_variable)
         exported = [
             (settings.model_url, settings.model_key.get_secret_value()),
             (provider.base_url, own_key),
         ]
-        if provider.name == "openai":
-            exported.append((settings.openai_base_url, own_key))
+        if provider.address_setting:
+            exported.append((self._address_setting(provider), own_key))
         for home, key in exported:
-            if key and _place(home) == place:
+            if key and _location(home) == address:
                 return "exported", key
-        needed = provider.key_variable and place == location(provider.base_url)
+        needed = provider.key_variable and address == location(provider.base_url)
         return "missing" if needed else "unneeded", ""
 
     def _saved(self) -> SavedModels:
@@ -306,7 +311,7 @@ def checked_key(key: str) -> str:
     raise UsageError("The key holds characters that cannot be part of a key.", "Copy it again.")
 
 
-def _place(url: str) -> str:
+def _location(url: str) -> str:
     """Return the location of a setting's address; '' for none and for an impossible one."""
     with suppress(UsageError):
         return location(normal_address(url)) if url else ""

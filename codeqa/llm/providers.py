@@ -8,6 +8,7 @@ a dated one stops working.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -42,17 +43,25 @@ class ModelProvider:
     start: str = ""
     """The command that starts it."""
     window: int = 0
-    """Window of its smallest current chat model in tokens; of a local server, that of a model that
-    is not loaded yet. 0: unknown."""
+    """Tokens of the smallest window among its current chat models, 0 if unknown. A local server has
+    this window while no model is loaded."""
     window_page: str = ""
     """Where a server tells the window of its model; '': in the list of its models."""
+    limit_field: str = "max_tokens"
+    """Field of a request that limits the length of the answer."""
+    list_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that ask for the list of models in place of `Authorization`; `{key}` is the key."""
+    address_setting: str = ""
+    """Setting that replaces `base_url`."""
 
 
 PROVIDERS = (
     ModelProvider("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY",
-                  "gpt-4o", "gpt-4o-mini", window=128_000),
+                  "gpt-4o", "gpt-4o-mini", window=128_000, limit_field="max_completion_tokens",
+                  address_setting="openai_base_url"),
     ModelProvider("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY",
-                  "claude-sonnet-5", "claude-haiku-4-5", window=200_000),
+                  "claude-sonnet-5", "claude-haiku-4-5", window=200_000,
+                  list_headers={"x-api-key": "{key}", "anthropic-version": "2023-06-01"}),
     ModelProvider("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY",
                   "gpt-oss-120b", "gpt-oss-120b", window=65_536),
     ModelProvider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY",
@@ -89,6 +98,11 @@ def provider_named(name: str) -> ModelProvider:
             f"Write provider/name, as in openai/gpt-4o; the providers are {', '.join(_BY_NAME)}.",
         )
     return provider
+
+
+def provider_at(base_url: str) -> ModelProvider:
+    """Return the provider whose own address is `base_url`; CUSTOM for any other address."""
+    return next((one for one in PROVIDERS if one.base_url == base_url), CUSTOM)
 
 
 def is_model_name(name: str) -> bool:

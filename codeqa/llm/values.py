@@ -29,14 +29,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Reasoning:
     """A piece of a model's reasoning before it answers, where its server sends that."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class RetryWait:
     """The request ended in `error` and is made again in `seconds`: one each second, down to 0."""
 
     seconds: int
@@ -52,7 +52,7 @@ Complete = Callable[[Sequence[Message], int], str]
 """Messages and the most tokens to generate → the text of the answer."""
 Cancelled = Callable[[], bool]
 """Whether the caller no longer wants the answer; cheap, for it is called often."""
-Piece = str | Thought | Waiting | ToolCall | TokenUsage
+Piece = str | Reasoning | RetryWait | ToolCall | TokenUsage
 
 
 def never() -> bool:

@@ -37,7 +37,7 @@ _CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
 """A value ends in its line."""
 
 
-class _Definition(NamedTuple):
+class _DefiningCode(NamedTuple):
     """The definition of a constant: its place and its code."""
 
     path: str
@@ -84,13 +84,13 @@ def values_named(tables: Tables, unit: Unit) -> str:
     names = list(dict.fromkeys(CAPITALS.findall(unit.source_code)))
     if not names:
         return ""
-    places: dict[str, list[_Definition]] = {}
+    places: dict[str, list[_DefiningCode]] = {}
     for definition in tables.named(list(map(name_key, names)), SAME_NAME * len(names)):
-        place = _Definition(definition.path, definition.start_line, definition.source_code)
+        place = _DefiningCode(definition.path, definition.start_line, definition.source_code)
         places.setdefault(definition.name, []).append(place)
     for head in [part for part in tables.in_file(unit.path) if part.is_head]:
         for number, line in constants(head.source_code.split("\n")):
-            place = _Definition(head.path, head.start_line + number - 1, line)
+            place = _DefiningCode(head.path, head.start_line + number - 1, line)
             for name in CAPITALS.findall(line.partition("=")[0]):
                 places.setdefault(name, []).append(place)
     values: list[str] = []

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from codeqa.asked import asks, question_pattern, word_list
-from codeqa.code.calls import Call, Walk, is_test, tests_of
+from codeqa.code.calls import Call, RelationWalk, is_test, tests_of
 from codeqa.code.descriptions import (
     COMMENT_MARKS,
     bullet_list,
@@ -278,7 +278,7 @@ def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
     return rank(gather(tables, query), query)
 
 
-def walk_section(walk: Walk) -> str:
+def walk_section(walk: RelationWalk) -> str:
     """List where `walk` leads, a line each with the last call of the way."""
     about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
     for relation in walk.relations:

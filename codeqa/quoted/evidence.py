@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from codeqa.asked import asks, line_pattern, word_list
-from codeqa.code.calls import Walk
+from codeqa.code.calls import RelationWalk
 from codeqa.code.descriptions import cite_unit, overview_of
 from codeqa.quoted.beside import callers_line, followed, use_lines, values_named
 from codeqa.quoted.direct import (
@@ -118,7 +118,7 @@ class _LookedUp:
 
 
 def gather_evidence(
-    tables: Tables, result: SearchResult, walk: Walk | None = None
+    tables: Tables, result: SearchResult, walk: RelationWalk | None = None
 ) -> QuotedEvidence:
     """Choose from `result` what is shown, and look up what stands beside it.
 

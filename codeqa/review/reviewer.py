@@ -21,6 +21,7 @@ from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
 from codeqa.text.markdown import code_block, pieces
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import EXTRACTIVE, TEXT_KINDS, Chunk, Unit
 
 REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
@@ -35,7 +36,6 @@ LIKELY_FILES_TESTED = 3
 LIKELY_TESTS = 5
 OWNERS = 3
 """Authors named, and likely files whose history is read to find them."""
-CHARACTERS_PER_TOKEN = 4
 AGAIN = (
     "That could not be read: {}. Respond with ONLY the JSON object, as described at the beginning."
 )
@@ -149,10 +149,11 @@ class Reviewer:
             file.indexed = file.path in tables.catalogue().paths
         review.chunks_used = len(chunks)
         report.review = review
-        report.tokens_sent = sum(len(chunk.content) for chunk in chunks) // CHARACTERS_PER_TOKEN
+        characters = sum(len(chunk.content) for chunk in chunks)
+        report.tokens_sent = int(characters / CHARACTERS_PER_TOKEN)
         files = map(tables.file, {chunk.path for chunk in chunks})
         size = sum(file.size for file in files if file)
-        report.tokens_of_whole_files = size // CHARACTERS_PER_TOKEN
+        report.tokens_of_whole_files = int(size / CHARACTERS_PER_TOKEN)
         return report
 
     def _likely(self, issue: str) -> tuple[IssueReport, tuple[Chunk, ...]]:

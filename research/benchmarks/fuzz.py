@@ -206,7 +206,7 @@ def markdown(chance: random.Random) -> None:
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, thoughts."""
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
-    from codeqa.llm.answer import Answer
+    from codeqa.llm.answer import AnswerReader
     from codeqa.text import json_object
     from codeqa.types import Chunk
 
@@ -223,7 +223,7 @@ def answers(chance: random.Random) -> None:
     if "".join(pieces) + writer.close() != once:
         raise FoundError("how an answer is cut changes its citations")
     verify_all(once, code)
-    read = Answer()
+    read = AnswerReader()
     list(read.take({"choices": [{"delta": {"content": text}}]}))
     json_object(text)
 

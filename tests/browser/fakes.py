@@ -27,8 +27,8 @@ from codeqa.chat.events import (
     Failed,
     Failure,
     Generating,
-    HitPlace,
     Hits,
+    HitSummary,
     Retrieved,
     Rewritten,
     Step,
@@ -263,7 +263,7 @@ class FakeChat:
             yield Failed(Failure("It did not work.", "Try it again.", CodeQAError.code))
             return
         found_so_far = tuple(
-            HitPlace(one.path, one.start_line, one.end_line, one.kind, one.name)
+            HitSummary(one.path, one.start_line, one.end_line, one.kind, one.name)
             for one in hits_of(False)
         )
         if turn.hyde != "off" and choice:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, begun, told
+from conftest import ROOT
 from repositories import write
 from waiting import AT_ONCE, PATIENCE
 
 from codeqa import selection
 from codeqa.chat import ask as ask_module
 from codeqa.chat.conversations import HISTORY_MESSAGES
-from codeqa.chat.events import as_json
+from codeqa.chat.events import StepName, as_json
 from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.messages import build_messages
 from codeqa.chat.question import read_question
@@ -29,10 +31,7 @@ from codeqa.errors import StorageError, UsageError
 from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
-STEPS = (
-    "embed", "load", "classify", "topic", "features", "policy", "prune", "retrieve",
-    "before_generation", "generate", "after_generation", "persist",
-)  # fmt: skip
+STEPS = get_args(StepName)
 TOKEN = "ghp_" + "aB3" * 12
 
 
@@ -43,6 +42,12 @@ def engine(listened: Engine) -> Engine:
 
 
 # The steps.
+
+
+def test_the_page_has_words_for_each_step() -> None:
+    script = (ROOT / "static/js/answer/details.js").read_text(encoding="utf-8")
+    words = script.split("const STEPS = {")[1].split("};")[0]
+    assert tuple(re.findall(r"(\w+): \"", words)) == STEPS
 
 
 def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(engine: Engine) -> None:

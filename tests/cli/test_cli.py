@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from conftest import ROOT, Run
 from openai_server import ScriptedServer, dropped, failure, openai_server, stream
 from repositories import write
 
+from codeqa.cli.ask import option_form
 from codeqa.prompts import PROMPTS
 from codeqa.repositories import last_used
 from codeqa.settings import load_settings
@@ -41,6 +42,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     with openai_server(lambda path, body: stream(ANSWER, usage=(1_234, 56))) as server:
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
         yield server
+
+
+def test_an_option_of_the_terminal_is_made_by_its_type_or_not_at_all() -> None:
+    assert option_form(bool) == {"is_flag": True} and option_form(str) == {"type": str}
+    assert option_form(tuple[str, ...]) == {"multiple": True}
+    assert option_form(Literal["", "a", "b"])["type"].choices == ("a", "b")
+    with pytest.raises(TypeError, match="teach it"):
+        option_form(int)
 
 
 # index

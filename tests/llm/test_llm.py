@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
 from codeqa.llm import loop as llm_loop
-from codeqa.llm.answer import Answer
+from codeqa.llm.answer import AnswerReader
 from codeqa.llm.client import Model, TokenUsage, generate_bounded
 from codeqa.llm.providers import ModelAddress, provider_named
-from codeqa.llm.values import Piece, Thought, Waiting, never
+from codeqa.llm.values import Piece, Reasoning, RetryWait, never
 from tests.kit.openai_server import (
     NEVER,
     Reply,
@@ -82,8 +82,8 @@ THOUGHTS = Streamed(
         (stream(["a"], usage=None, reason="length"), ["a", TokenUsage(0, 0, cut=True)]),
         (stream(["a"], usage=(3, 9), reason="max_tokens"), ["a", TokenUsage(3, 9, cut=True)]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
-        (THOUGHTS, [Thought("let me see"), Thought("and more"), Thought("secret thou"),
-                    Thought("ght"), "Answer with <think> in it."]),
+        (THOUGHTS, [Reasoning("let me see"), Reasoning("and more"), Reasoning("secret thou"),
+                    Reasoning("ght"), "Answer with <think> in it."]),
         (Streamed((delta("Hi"), delta(refusal="No."), delta(reason="stop"))), ["Hi", "No."]),
         (stream(["Whole"], usage=None, end="finished"), ["Whole"]),
         (stream(["Whole"], end="closed"), ["Whole"]),
@@ -188,7 +188,7 @@ def test_what_a_slow_model_says_to_itself_keeps_it_alive(let_pass: Pass) -> None
         pieces = model.stream(MESSAGES)
         for gate in gates:
             gate.set()
-            assert next(pieces) == Thought("hm")
+            assert next(pieces) == Reasoning("hm")
             let_pass(PATIENCE / 2)
         assert list(pieces) == ["at last"]
 
@@ -210,7 +210,7 @@ def test_cancelling_while_waiting_for_another_try_is_at_once(
         told: list[Piece] = []
         for piece in model.stream(MESSAGES, cancelled=lambda: bool(told)):
             told.append(piece)
-        assert [type(one) for one in told] == [Waiting]
+        assert [type(one) for one in told] == [RetryWait]
         assert len(server.requests) == 1
 
 
@@ -271,7 +271,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
 
 def text_of(pieces: list[str]) -> str:
     """The text of an answer whose content comes in `pieces`."""
-    answer = Answer()
+    answer = AnswerReader()
     events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
     taken = [one for event in events for one in answer.take(event) if isinstance(one, str)]
     return "".join(taken) + answer.rest()
@@ -297,7 +297,7 @@ def test_text_that_only_begins_like_a_thought_is_kept_and_space_around_one_is_no
 
 
 def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
-    answer = Answer()
+    answer = AnswerReader()
     odd = [
         None, 3, "x", [], {}, {"choices": {}}, {"choices": [3]}, {"choices": [{"delta": 4}]},
         {"choices": [{"delta": {"content": 5}}]},
@@ -339,7 +339,7 @@ def test_a_small_call_tells_what_came_of_it_and_what_it_took(
 
 
 def test_calls_are_told_apart_by_their_names_for_ollama_numbers_all_of_them_0() -> None:
-    answer = Answer()
+    answer = AnswerReader()
     for name in ("grep", "symbol"):
         call = {"index": 0, "id": "", "function": {"name": name, "arguments": "{}"}}
         assert not [*answer.take({"choices": [{"delta": {"tool_calls": [call]}}]})]

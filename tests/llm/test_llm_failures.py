@@ -16,11 +16,11 @@ from redis_server import free_port
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
-from codeqa.llm.answer import Answer
+from codeqa.llm.answer import AnswerReader
 from codeqa.llm.client import Model, generate_bounded
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
-from codeqa.llm.values import Waiting, never
+from codeqa.llm.values import RetryWait, never
 from codeqa.settings import Settings
 from tests.kit.openai_server import (
     Plain,
@@ -138,7 +138,7 @@ def test_what_passes_is_waited_out(reply: Reply, waits: list[float], clock: Cloc
         *waited, last = model.stream(MESSAGES)
     assert last == "at last"
     assert asked_at == [begun, begun + waits[0], begun + sum(waits)]
-    told = [one for one in waited if isinstance(one, Waiting)]
+    told = [one for one in waited if isinstance(one, RetryWait)]
     seconds = [left for wait in waits for left in range(math.ceil(wait), -1, -1)]
     assert [one.seconds for one in told] == seconds
     assert [one.begins for one in told].count(True) == 2
@@ -159,7 +159,7 @@ def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_reques
             *waited, last = model.stream(MESSAGES)
         assert len(server.requests) == 2
     assert last == "at last" and clock.now == begun + 30
-    told = [one for one in waited if isinstance(one, Waiting)]
+    told = [one for one in waited if isinstance(one, RetryWait)]
     assert told[0].text == "127.0.0.1 asks to wait 30 s" and told[0].begins
 
 
@@ -194,7 +194,7 @@ def test_what_nobody_thought_of_is_an_error_without_its_words(
     def broken(*arguments: Any) -> str:
         raise KeyError("wom" + "bats")  # the line of the code itself may be logged
 
-    monkeypatch.setattr(Answer, "take", broken)
+    monkeypatch.setattr(AnswerReader, "take", broken)
     error, requests = fail(stream(["ok"]))
     assert "KeyError" in error.message and "wombats" not in str(error)
     assert requests == 1
