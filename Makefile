@@ -28,7 +28,7 @@ help:
 	@echo 'make format            let them correct what they can'
 	@echo 'make types             mypy --strict'
 	@echo 'make lock              write requirements.lock and constraints.txt; UPGRADE=name takes its newest version'
-	@echo 'make docs              write the generated table of docs/settings.md'
+	@echo 'make docs              write the generated tables of docs/settings.md and docs/api.md'
 	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
 	@echo 'make clean             remove .venv and everything that was built'
 

@@ -1,6 +1,7 @@
 """Which chunks are sent for ten questions, as a list to be read: tests/golden/contexts.txt.
 
-`python -m tests.test_golden_contexts` writes the list anew: read the difference before accepting.
+`python -m tests.chat.test_golden_contexts` writes the list anew: read the difference before
+accepting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of random numbers: `python -m tests.tables FOLDER PIECES DIMENSION`.
+"""Tables of random numbers: `python -m tests.kit.tables FOLDER PIECES DIMENSION`.
 
 The numbers mean nothing, but everything about a table can be tried with them: loading, damage,
 indexing. The same arguments give the same files; `tests/fixtures/table` was made with 600 pieces

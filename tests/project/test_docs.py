@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 from conftest import ROOT
 
@@ -36,13 +38,35 @@ def test_the_conformance_list_has_each_row() -> None:
     assert rows <= listed_rows()
 
 
-def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    parts = [*(ROOT / "codeqa").iterdir(), *(ROOT / "codeqa_server").iterdir()]
-    for part in sorted(parts):
-        if part.name[0] != "_" and (part.suffix == ".py" or (part / "__init__.py").exists()):
-            name = part.stem if part.suffix == ".py" else f"{part.name}/"
-            assert f"`{name}`" in text, f"ARCHITECTURE.md does not name {name}"
+TEXTS = (
+    "*.md", "*.py", "Makefile", "docs/*.md", "codeqa/**/*.md", "codeqa/**/*.py", "codeqa/**/*.toml",
+    "codeqa_server/*.py", "research/**/*.md", "research/**/*.py", "scripts/*",
+)  # fmt: skip
+FILE = re.compile(
+    r"(?<![\w/.*<{}$-])((?:codeqa|codeqa_server|docs|tests|research|static|templates|chat|cli|code"
+    r"|context|llm|prompts|quoted|routing|search|store|web)/[\w./-]*\.(?:css|html|js|md|py|toml))\b"
+)
+PACKAGES = (ROOT, ROOT / "codeqa", ROOT / "codeqa_server", ROOT / "research")
+MODULE = re.compile(r"python -m ((?:codeqa|research|tests)(?:\.[a-z_]+)+)")
+OTHER_FILES = {"tests/test_reqctx.py", "prompts/NAME.md", "prompts/ask.md"}
+"""Paths of other repositories, of an earlier commit and of a user."""
+
+
+def missing_files(text: Path) -> Iterator[str]:
+    """Yield the files and modules that `text` names and that do not exist."""
+    content = text.read_text(encoding="utf-8")
+    names = FILE.findall(content) + [name.replace(".", "/") for name in MODULE.findall(content)]
+    for name in set(names) - OTHER_FILES:
+        candidates = [folder / name for folder in (*PACKAGES, text.parent)]
+        candidates += [path.with_suffix(".py") for path in candidates]
+        if not any(path.exists() for path in candidates):
+            yield f"{text.relative_to(ROOT)}: {name}"
+
+
+def test_every_file_named_in_a_document_or_a_program_exists() -> None:
+    texts = {text for pattern in TEXTS for text in ROOT.glob(pattern) if text.is_file()}
+    assert len(texts) > 300
+    assert sorted(name for text in texts for name in missing_files(text)) == []
 
 
 def test_every_file_of_the_table_of_changes_exists() -> None:

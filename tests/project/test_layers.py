@@ -22,7 +22,7 @@ LAYERS = (
     {"embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},
-    {"indexing", "coverage", "context"},
+    {"indexing", "context"},
     {"search", "repositories"},
     {"code", "mentions"},
     {"routing", "whole_files"},
@@ -152,6 +152,17 @@ def test_only_the_settings_read_the_environment() -> None:
         if ast.unparse(node.value) == "os"
     }
     assert readers <= {"codeqa/environment.py", "codeqa/settings.py"} | ENVIRONMENT_OF_OTHERS
+
+
+def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    layers: list[set[str]] = []
+    for row in re.findall(r"^\| L\d \| (.*) \|$", text, re.MULTILINE):
+        for part in row.split("above"):
+            layers.append(set(re.findall(r"`(\w+)/?`", part)))
+    assert layers == [layer - {"__init__", "__main__"} for layer in LAYERS]
+    for module in (ROOT / "codeqa_server").glob("[a-z]*.py"):
+        assert f"`{module.stem}`" in text
 
 
 LONG = 50

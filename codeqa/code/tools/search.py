@@ -37,7 +37,7 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 
 NEAR_BEST = 0.72
 """Part of the best score from which a hit is shown beside the best: below it, of 22 searches by an
-agent, the second and third were mostly about something else (evals/tools)."""
+agent, the second and third were mostly about something else (research/evals/tools)."""
 NAMED_FROM = 0.5
 """Part of the best score from which a hit is named."""
 NEARNESS = 0.7
