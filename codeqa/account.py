@@ -46,7 +46,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class StoredData(DataCounts):
-    """All that is stored of one user, in numbers and places."""
+    """All that is stored of one user, in numbers and locations."""
 
     user: str
     shared: bool

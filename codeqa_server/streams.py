@@ -1,7 +1,7 @@
 """Share running answers between the processes of a server, over Redis.
 
 An answer is copied there several times a second, and other processes read it along and stop it: a
-key of its place holds its id, with `:` and its turn once that is known, and a list of its id its
+key of its conversation holds its id, with `:` and its turn once that is known, and a list of its id its
 lines. Both vanish ALIVE_SECONDS after the last sign of who makes it. A third key says that it is to
 stop. One thread copies all answers at once.
 """
@@ -22,14 +22,21 @@ from codeqa.llm.values import Cancelled
 from codeqa.render import sanitise
 from codeqa.state.cache import RedisCache, escaped
 from codeqa.web.ai_sdk import encode_stream
-from codeqa.web.board import END, ENDING_SECONDS, AnswerLines, LocalBoard, Place, RunningAnswer
+from codeqa.web.board import (
+    END,
+    ENDING_SECONDS,
+    AnswerLines,
+    ConversationKey,
+    LocalBoard,
+    RunningAnswer,
+)
 from codeqa.web.errors import RequestRefusedError
 
 COPIED_EVERY = 0.2
 """Seconds between two copies to Redis, and between two looks at one."""
 ALIVE_SECONDS = 5
 """Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
-PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
+ANSWERING, COPIES = "codeqa:answering:", "codeqa:answer:"
 LINE_CODES = frozenset("038de")
 
 
@@ -41,7 +48,7 @@ class _SharedAnswer:
     lines: int = 0
     """Lines that are there."""
 
-    def commands(self, place: str, over: bool) -> list[tuple[Any, ...]]:
+    def commands(self, board_key: str, over: bool) -> list[tuple[Any, ...]]:
         """Return the commands that copy the rest.
 
         The reply to the last one is 0 where Redis lost the lines copied before; nothing is written
@@ -57,7 +64,7 @@ class _SharedAnswer:
         if lines:
             commands.append((push, key, *lines))
         about = answer.id if answer.turn is None else f"{answer.id}:{answer.turn}"
-        alive = ("DEL", place) if over else ("SET", place, about, "EX", ALIVE_SECONDS)
+        alive = ("DEL", board_key) if over else ("SET", board_key, about, "EX", ALIVE_SECONDS)
         return [*commands, alive, ("EXPIRE", key, ALIVE_SECONDS)]
 
 
@@ -66,31 +73,31 @@ class SharedBoard:
 
     def __init__(self, redis: RedisCache) -> None:
         self._redis, self._here = redis, LocalBoard()
-        self._copies: dict[Place, _SharedAnswer] = {}
+        self._copies: dict[ConversationKey, _SharedAnswer] = {}
         self._copying = threading.Lock()
         self._copier: threading.Thread | None = None
 
-    def enter(self, place: Place, answer: AnswerLines, most: float) -> None:
-        self._here.enter(place, answer, most)
-        claim = ("SET", _key(place), answer.id, "NX", "EX", ALIVE_SECONDS)
+    def enter(self, key: ConversationKey, answer: AnswerLines, most: float) -> None:
+        self._here.enter(key, answer, most)
+        claim = ("SET", _redis_key(key), answer.id, "NX", "EX", ALIVE_SECONDS)
         if self._redis.together([claim]) == [None]:
-            self._here.leave(place)
+            self._here.leave(key)
             raise RequestRefusedError(409)
         with self._copying:
-            self._copies[place] = _SharedAnswer(answer)
+            self._copies[key] = _SharedAnswer(answer)
             if not self._copier:
                 self._copier = threading.Thread(target=self._keep_copying, daemon=True)
                 self._copier.start()
 
-    def leave(self, place: Place) -> None:
+    def leave(self, key: ConversationKey) -> None:
         with self._copying:  # the rest goes before who has its end asks another process
-            copy = self._copies.pop(place)
-            if self._copy(place, copy, over=True):  # of its end nothing may be lost
-                self._copy(place, copy, over=True)
-        self._here.leave(place)
+            copy = self._copies.pop(key)
+            if self._copy(key, copy, over=True):  # of its end nothing may be lost
+                self._copy(key, copy, over=True)
+        self._here.leave(key)
 
-    def at(self, place: Place) -> RunningAnswer | None:
-        return self._here.at(place) or next(iter(self._elsewhere(place)), None)
+    def at(self, key: ConversationKey) -> RunningAnswer | None:
+        return self._here.at(key) or next(iter(self._elsewhere(key)), None)
 
     def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
         own = self._here.find(pattern)
@@ -99,21 +106,21 @@ class SharedBoard:
     def copy(self) -> None:
         """Copy what has come of all answers since."""
         with self._copying:
-            for place, copy in self._copies.items():
-                self._copy(place, copy)
+            for key, copy in self._copies.items():
+                self._copy(key, copy)
 
     def _keep_copying(self) -> None:
         while True:
             time.sleep(COPIED_EVERY)
             self.copy()
 
-    def _copy(self, place: Place, copy: _SharedAnswer, *, over: bool = False) -> bool:
+    def _copy(self, key: ConversationKey, copy: _SharedAnswer, *, over: bool = False) -> bool:
         """Copy the rest of an answer, and stop it if another process requests that.
 
         Returns whether Redis lost what was copied before; then all of it is copied the next time.
         """
         stop = ("GET", f"{COPIES}{copy.answer.id}:stop")
-        replies = self._redis.together([stop, *copy.commands(_key(place), over)])
+        replies = self._redis.together([stop, *copy.commands(_redis_key(key), over)])
         if replies and replies[0]:
             copy.answer.stop.set()
         if copy.lines and not (replies and replies[-1]):
@@ -122,25 +129,25 @@ class SharedBoard:
         return False
 
     def _elsewhere(self, pattern: Sequence[str]) -> list[_Elsewhere]:
-        """Return the answers at such places that other processes make."""
-        keys = [_key(pattern)] if all(pattern) else self._redis.keys(PLACES) or []
-        here = set(map(_key, self._here.places()))
+        """Return the answers of such conversations that other processes make."""
+        keys = [_redis_key(pattern)] if all(pattern) else self._redis.keys(ANSWERING) or []
+        here = set(map(_redis_key, self._here.keys()))
         escaped_parts = list(map(escaped, pattern))
         answers = []
         for key in keys:
             parts = key.split(":")[2:]
             if key in here or len(parts) != len(pattern):
                 continue
-            if Place(*parts).matches(escaped_parts) and (about := self._redis.get(key)):
+            if ConversationKey(*parts).matches(escaped_parts) and (about := self._redis.get(key)):
                 answers.append(_Elsewhere(self._redis, key, about))
         return answers
 
 
 class _Elsewhere:
-    """An answer that another process makes; `about` is what the key of its place holds."""
+    """An answer that another process makes; `about` is what the key of its conversation holds."""
 
-    def __init__(self, redis: RedisCache, place: str, about: str) -> None:
-        self._redis, self._place = redis, place
+    def __init__(self, redis: RedisCache, key: str, about: str) -> None:
+        self._redis, self._key = redis, key
         self._id, colon, turn = about.partition(":")
         self.turn = turn if colon else None
 
@@ -150,7 +157,7 @@ class _Elsewhere:
     def wait(self, *, for_turn: bool = False) -> None:
         until = time.monotonic() + ENDING_SECONDS
         while time.monotonic() < until and not (for_turn and self.turn is not None):
-            id_, colon, turn = (self._redis.get(self._place) or "").partition(":")
+            id_, colon, turn = (self._redis.get(self._key) or "").partition(":")
             if id_ != self._id:
                 return
             self.turn = turn if colon else None
@@ -161,7 +168,7 @@ class _Elsewhere:
         at, alive = 0, time.monotonic()
         while not gone():
             lines = f"{COPIES}{self._id}"
-            replies = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._place)])
+            replies = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._key)])
             copied, about = replies or ([], "")
             at += len(copied)
             yield b"".join(map(checked_line, copied))
@@ -190,5 +197,5 @@ def checked_line(line: str) -> bytes:
     return b""
 
 
-def _key(place: Sequence[str]) -> str:
-    return PLACES + ":".join(map(escaped, place))
+def _redis_key(conversation: Sequence[str]) -> str:
+    return ANSWERING + ":".join(map(escaped, conversation))

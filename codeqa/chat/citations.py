@@ -309,9 +309,9 @@ class CitationWriter:
         self._code = code
         self._chunks: dict[str, str] = {}
         for number, chunk in enumerate(chunks, 1):
-            place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
-            if find_citations(place):  # some paths contain characters that would end it early
-                self._chunks[str(number)] = self._chunks[chunk.id] = place
+            citation = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
+            if find_citations(citation):  # some paths contain characters that would end it early
+                self._chunks[str(number)] = self._chunks[chunk.id] = citation
         self._line = ""
         """The line that is being written, as the model wrote it."""
         self._decided = 0
@@ -351,13 +351,13 @@ class CitationWriter:
         _, code, label, address, square, round_, prose, marked, *lines = match.groups()
         if code is not None:
             location = _PLACE.fullmatch(code.strip())
-            return self._place(*location.groups()) if location else ""
+            return self._cite(*location.groups()) if location else ""
         if label:
             return "" if match[0].startswith("!") else self._linked(label, unquote(address))
         if marked:
-            return self._place(marked, *lines[:2])
+            return self._cite(marked, *lines[:2])
         if path := match["path"]:
-            return self._place(path, *lines[3:])
+            return self._cite(path, *lines[3:])
         listed = ", ".join(dict.fromkeys(self._listed(square or round_ or prose)))
         return f"({listed})" if round_ and listed else listed
 
@@ -367,31 +367,31 @@ class CitationWriter:
         A label that only names the span is left out.
         """
         location = _PLACE.fullmatch(address)
-        place = self._place(*location.groups()) if location else ""
+        citation = self._cite(*location.groups()) if location else ""
         text = label.strip("` ")
         label_location = _PLACE.fullmatch(text)
         name = self._code.tables.plain_path(label_location[1] if label_location else text)
-        is_place = _RANGE.fullmatch(text) or f"/{name}:" in f"/{place}".replace("[", "/")
-        return f"{label} {place}" if place and not is_place else place
+        is_span = _RANGE.fullmatch(text) or f"/{name}:" in f"/{citation}".replace("[", "/")
+        return f"{label} {citation}" if citation and not is_span else citation
 
     def _listed(self, inner: str) -> list[str]:
         """Return the citations in brackets; [] unless each part is one."""
-        places, path = [], ""
+        citations, path = [], ""
         for part in _APART.split(_IN_WORDS.sub(":", inner)):
-            place, lines = "", _RANGE.fullmatch(part) if path else None
+            citation, lines = "", _RANGE.fullmatch(part) if path else None
             if lines:
-                place = self._place(path, *lines.groups())
+                citation = self._cite(path, *lines.groups())
             elif chunk := _CHUNK.fullmatch(part):
-                place = self._chunks.get((chunk[1] or chunk[2]).lower(), "")
+                citation = self._chunks.get((chunk[1] or chunk[2]).lower(), "")
             elif location := _PLACE.fullmatch(part):
                 path = location[1]
-                place = self._place(*location.groups())
-            if not place:
+                citation = self._cite(*location.groups())
+            if not citation:
                 return []
-            places.append(place)
-        return places
+            citations.append(citation)
+        return citations
 
-    def _place(self, written: str, first: str, last: str | None = None) -> str:
+    def _cite(self, written: str, first: str, last: str | None = None) -> str:
         """Return `[path:first-last]`; '' if `written` is the path of no file."""
         path = self._code.path_of(written)
         return f"[{path}:{first}{f'-{last}' if last else ''}]" if path else ""

@@ -66,13 +66,13 @@ def referred(
 
 def _defined(tables: Tables, names: Sequence[str], chunks: Sequence[Chunk]) -> list[Unit]:
     """Return the definition of each of `names`: of several the one that is first in `chunks`."""
-    places: dict[str, int] = {}
-    for place, chunk in enumerate(chunks):
-        places.setdefault(chunk.unit_id, place)
+    ranks: dict[str, int] = {}
+    for rank, chunk in enumerate(chunks):
+        ranks.setdefault(chunk.unit_id, rank)
     units: list[Unit] = []
     for name in names:
         called = definitions_called(tables, name) or definitions_called(tables, last_word(name))
-        units += sorted(called, key=lambda unit: places.get(unit.id, len(chunks)))[:1]
+        units += sorted(called, key=lambda unit: ranks.get(unit.id, len(chunks)))[:1]
     return units
 
 

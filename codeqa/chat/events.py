@@ -133,7 +133,7 @@ class HitSummary:
 
     @classmethod
     def of(cls, hit: Hit) -> HitSummary:
-        """Return the place of a hit."""
+        """Return what is shown of a hit."""
         unit = hit.unit
         name = unit.qualified_name or unit.name
         return HitSummary(unit.path, unit.start_line, unit.end_line, unit.kind, name)

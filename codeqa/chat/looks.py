@@ -29,7 +29,7 @@ _LOOK = re.compile(rf"[{re.escape(_BEFORE)}]*{MARK}[: ]+(\w+)[: ]*(.*)")
 _WANT = "(?:definition|callers|callees|references|subclasses|impact)"
 _WANTS = re.compile(rf"(.+?)[ :]+({_WANT}(?:, *{_WANT})*)")
 _WITHIN = re.compile(r"(.+?)\s+in\s+`?([\w.*-]*[/*.][\w./*-]*)`?")
-_PLACE = re.compile(r"`?([^\s:`]+?)`?(?::| lines? )?\s*(\d+(?:\s*-\s*\d+)?)?`?")
+_SPAN = re.compile(r"`?([^\s:`]+?)`?(?::| lines? )?\s*(\d+(?:\s*-\s*\d+)?)?`?")
 
 
 def may_be_looks(text: str) -> bool:
@@ -66,8 +66,8 @@ def _calls(kind: str, rest: str) -> list[tuple[str, dict[str, str]]]:
     """Return the calls of tools for one line, with their arguments."""
     if kind == "lines":
         calls = []
-        for place in rest.split(","):
-            if match := _PLACE.fullmatch(place.strip()):
+        for span in rest.split(","):
+            if match := _SPAN.fullmatch(span.strip()):
                 arguments = {"path": match[1], "lines": match[2]}
                 calls.append(("open_file", {key: text for key, text in arguments.items() if text}))
         return calls

@@ -1,4 +1,4 @@
-"""Places that the user has chosen for the context, to hold or to leave out."""
+"""Spans that the user has chosen for the context, to hold or to leave out."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.repositories.files import Files
 from codeqa.types import Chunk
 
-PLACES = 200
-"""Most places that may be pinned, or excluded, at once: more than any context holds."""
+MOST_SPANS = 200
+"""Most spans that may be pinned, or excluded, at once: more than any context holds."""
 
-_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
+_SPAN = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
-def check_places(places: Iterable[str]) -> tuple[str, ...]:
-    """Return `places`, each once. Raises UsageError for one that isn't a place, or too many."""
-    distinct = tuple(dict.fromkeys(places))
-    if len(distinct) > PLACES:
-        raise UsageError(f"More than {PLACES} locations were given.", "Give fewer.")
-    for place in distinct:
-        parse_place(place)
+def check_spans(spans: Iterable[str]) -> tuple[str, ...]:
+    """Return `spans`, each once. Raises UsageError for one that isn't a span, or too many."""
+    distinct = tuple(dict.fromkeys(spans))
+    if len(distinct) > MOST_SPANS:
+        raise UsageError(f"More than {MOST_SPANS} locations were given.", "Give fewer.")
+    for span in distinct:
+        parse_span(span)
     return distinct
 
 
-def parse_place(place: str) -> tuple[str, int, int]:
+def parse_span(span: str) -> tuple[str, int, int]:
     """Return path, first and last line. Raises UsageError."""
-    match = _PLACE.fullmatch(place)
+    match = _SPAN.fullmatch(span)
     if match is None:
-        raise UsageError(f"{place[:80]!r} is not a location.", "Write it as path:first-last.")
+        raise UsageError(f"{span[:80]!r} is not a location.", "Write it as path:first-last.")
     return match[1], int(match[2]), int(match[3])
 
 
 def choose_chunks(
     block: ContextBlock, options: AskOptions, files: Files, room: int
 ) -> ContextBlock:
-    """Return `block` packed anew into `room` characters, with pinned and without excluded places.
+    """Return `block` packed anew into `room` characters, with pinned and without excluded spans.
 
-    The pinned ones come first and share the room. Raises as `read_place` does.
+    The pinned ones come first and share the room. Raises as `read_span` does.
     """
     if not options.chooses_chunks:
         return block
@@ -53,16 +53,16 @@ def choose_chunks(
     return replace(packed, note=block.note)
 
 
-def read_pinned(files: Files, places: Iterable[str], chunks: Sequence[Chunk] = ()) -> list[Chunk]:
-    """Return the chunks at `places`: those of `chunks`, else as their files are now."""
-    by_place = {chunk.place: chunk for chunk in chunks}
-    pinned = (by_place.get(place) or read_place(files, place) for place in places)
+def read_pinned(files: Files, spans: Iterable[str], chunks: Sequence[Chunk] = ()) -> list[Chunk]:
+    """Return the chunks at `spans`: those of `chunks`, else as their files are now."""
+    by_span = {chunk.place: chunk for chunk in chunks}
+    pinned = (by_span.get(span) or read_span(files, span) for span in spans)
     return [replace(chunk, why="pinned") for chunk in pinned]
 
 
-def read_place(files: Files, place: str) -> Chunk:
-    """Return the chunk at `place` as its file is now. Raises NotFoundError for missing lines."""
-    path, start, end = parse_place(place)
+def read_span(files: Files, span: str) -> Chunk:
+    """Return the chunk at `span` as its file is now. Raises NotFoundError for missing lines."""
+    path, start, end = parse_span(span)
     file = files.read(path)
     lines = file.text.split("\n")
     if not 1 <= start <= end <= len(lines):
@@ -70,4 +70,4 @@ def read_place(files: Files, place: str) -> Chunk:
             f"{path} has no lines {start}-{end}.", f"It has {len(lines):,} lines now."
         )
     content = "\n".join(lines[start - 1 : end])
-    return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)
+    return Chunk(chunk_id(path, span, content), path, start, end, file.language, content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codeqa.chat.pinned import check_places
+from codeqa.chat.pinned import check_spans
 from codeqa.chat.values import AskOptions, Question, masked_exchange
 from codeqa.code.counted import exact_question
 from codeqa.errors import UsageError
@@ -18,7 +18,7 @@ from codeqa.text.tokens import well_formed
 
 
 def read_question(options: AskOptions) -> Question:
-    """Parse and mask the message. Raises UsageError for an empty one, and for invalid places."""
+    """Parse and mask the message. Raises UsageError for an empty one, and for invalid spans."""
     history = None
     if options.history is not None:
         history = tuple(map(masked_exchange, options.history))
@@ -28,8 +28,8 @@ def read_question(options: AskOptions) -> Question:
         conversation=well_formed(options.conversation),
         replaces=well_formed(options.replaces),
         after=well_formed(options.after),
-        pin=check_places(options.pin),
-        exclude=check_places(options.exclude),
+        pin=check_spans(options.pin),
+        exclude=check_spans(options.exclude),
         instructions=mask_secrets(well_formed(options.instructions)),
         history=history,
     )

@@ -352,17 +352,17 @@ def _not_in(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> list[Chunk]:
 
 
 def new_chunks(chunks: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
-    """Return the places of `result` with text that is in none of `chunks`, as chunks."""
+    """Return the spans of `result` with text that is in none of `chunks`, as chunks."""
     added: list[Chunk] = []
-    for place in result.places:
-        span = (place.path, place.start_line, place.end_line)
-        if not place.text or place.note.startswith("at "):
+    for hit in result.places:
+        span = (hit.path, hit.start_line, hit.end_line)
+        if not hit.text or hit.note.startswith("at "):
             continue
         if any(chunk.holds(*span) for chunk in (*chunks, *added)):
             continue
-        id_ = chunk_id(place.path, place.location, place.text)
-        chunk = Chunk(id_, *span, place.language, place.text, why=f"found by {tool}")
-        added.append(replace(chunk, name=place.name, kind=place.kind))
+        id_ = chunk_id(hit.path, hit.location, hit.text)
+        chunk = Chunk(id_, *span, hit.language, hit.text, why=f"found by {tool}")
+        added.append(replace(chunk, name=hit.name, kind=hit.kind))
     return added
 
 

@@ -202,8 +202,8 @@ class TurnRecord:
 
     def hit_of(self, chunk: Chunk) -> RecordedHit | None:
         """Return the hit that `chunk` shows, whole or in part; None if it shows none."""
-        place = (chunk.unit_id, chunk.start_line)
-        return next((hit for hit in self.hits if (hit.unit_id, hit.start_line) == place), None)
+        start = (chunk.unit_id, chunk.start_line)
+        return next((hit for hit in self.hits if (hit.unit_id, hit.start_line) == start), None)
 
     def public(self) -> dict[str, Any]:
         """Return the public fields as JSON, for programs and the page.

@@ -106,11 +106,11 @@ class Responders:
 
     def _delete(self, scope: str, options: AskOptions) -> str:
         """Delete data of the user, including the message that asks for it, and return a report."""
-        place = (options.conversation, self.conversations.repository)
+        where = (options.conversation, self.conversations.repository)
         if scope == "conversation" and not options.conversation:
             return NOT_KEPT_HERE
         try:
-            return deletion_report(self.privacy.delete(scope, options.user, *place))
+            return deletion_report(self.privacy.delete(scope, options.user, *where))
         except NotFoundError:
             return NOT_KEPT_HERE
 

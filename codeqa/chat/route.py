@@ -101,7 +101,7 @@ class Router:
             if sure or is_greeting(question.text):
                 return replace(question, typed=strip_tag(question.typed)), plain, None
         if options.chooses_chunks or question.mode_chosen or question.query.points_at_code:
-            # A mode, a place or an `@name` that the user chose is about the code.
+            # A mode, a span or an `@name` that the user chose is about the code.
             return question, Intent("knowledge_base", 1.0, "user", "chosen by the user"), None
         if question.tagged:
             return question, Intent("knowledge_base", 1.0, "tag", "the tag @codebase"), None

@@ -69,7 +69,7 @@ class Question:
     """A message, parsed and masked once, by `question.read_question`."""
 
     options: AskOptions
-    """With well-formed text, secret-looking strings masked, and valid places."""
+    """With well-formed text, secret-looking strings masked, and valid spans."""
     typed: str
     """The message with its tag, as it is stored."""
     text: str

@@ -231,9 +231,9 @@ def review_command(
 
 
 def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
-    place = f"{hit['path']}:{hit['start_line']}-{hit['end_line']}"
+    span = f"{hit['path']}:{hit['start_line']}-{hit['end_line']}"
     name = hit["qualified_name"] or hit["name"]
-    lines = [f"{number:>2}  {place}  {hit['kind']} {name}  {hit['score']:.3f}"]
+    lines = [f"{number:>2}  {span}  {hit['kind']} {name}  {hit['score']:.3f}"]
     if signature := " ".join(hit["signature"].split()):
         lines.append(f"    {signature}")
     if hit["why"]:

@@ -33,8 +33,8 @@ def cut_chunk(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -
     end = next((end for end in range(fits, 0, -1) if _is_between(parts, end)), fits)
     weights = _weights(lines, words) if chunk.kind not in CLASS_KINDS else []
     if len(parts) > 1 and max(weights, default=0.0) > max(weights[:end], default=0.0):
-        places = _around(chunk, lines, parts, limit, weights)
-        spans = tuple(span_of(chunk, *place) for place in places)
+        ranges = _around(chunk, lines, parts, limit, weights)
+        spans = tuple(span_of(chunk, *bounds) for bounds in ranges)
         if spans and sum(map(chunk_cost, spans)) <= limit:
             return spans
     return (span_of(chunk, 0, end),) if end else ()

@@ -61,8 +61,8 @@ def pack(
             dropped.append(chunk)
             continue
         left = room - cost
-        place = packed.index(inside[0]) if inside else len(packed)
-        packed.insert(place, _Packed(chunk, spans))
+        position = packed.index(inside[0]) if inside else len(packed)
+        packed.insert(position, _Packed(chunk, spans))
         for one in inside:
             packed.remove(one)
     _give_back(packed, left, words)
@@ -71,18 +71,18 @@ def pack(
 
 def _give_back(packed: list[_Packed], left: int, words: Sequence[re.Pattern[str]]) -> None:
     """Lengthen chunks that were cut, by rank, by the `left` characters."""
-    for place, one in enumerate(packed):
+    for position, one in enumerate(packed):
         if one.spans == (one.chunk,):
             continue
         cost = _cost(one.spans)
         longer = cut_chunk(one.chunk, left + cost, words)
         if _cost(longer) <= cost:
             continue
-        others = packed[:place] + packed[place + 1 :]
+        others = packed[:position] + packed[position + 1 :]
         beside = [span for other in others for span in other.spans]
         if not any(encloses(span, other) for span in longer for other in beside):
-            packed[place] = _Packed(one.chunk, _outside(longer, others))
-            left += cost - _cost(packed[place].spans)
+            packed[position] = _Packed(one.chunk, _outside(longer, others))
+            left += cost - _cost(packed[position].spans)
 
 
 def _cost(chunks: Iterable[Chunk]) -> int:

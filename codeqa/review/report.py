@@ -27,13 +27,13 @@ class LikelyFile(BaseModel):
     """Whether the index has such a file."""
 
     def __str__(self) -> str:
-        place = code_span(self.path)
+        location = code_span(self.path)
         if lines := _LINES.search(self.lines):
-            place = cite(self.path, int(lines[1]), int(lines[2] or lines[1]))
+            location = cite(self.path, int(lines[1]), int(lines[2] or lines[1]))
         symbol = code_span(self.symbol) if self.symbol else ""
         why = ", ".join(filter(None, (symbol, " ".join(self.why.split()))))
         missing = "" if self.indexed else "(there is no such file)"
-        return " ".join(filter(None, (place, why, missing)))
+        return " ".join(filter(None, (location, why, missing)))
 
 
 class Owner(BaseModel):
@@ -115,5 +115,5 @@ def read_review(text: str) -> tuple[IssueReview | None, str]:
         return IssueReview.model_validate_json(text[begin : end + 1]), ""
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        return None, f"{place}: {problem['msg']}" if place else str(problem["msg"])
+        location = ".".join(map(str, problem["loc"]))
+        return None, f"{location}: {problem['msg']}" if location else str(problem["msg"])

@@ -54,16 +54,16 @@ def code_span(text: str) -> str:
     return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
 
 
-def code_block(code: str, language: str = "", place: str = "") -> str:
+def code_block(code: str, language: str = "", span: str = "") -> str:
     """Return a fenced block that `code` cannot close.
 
-    Our page numbers the lines by `place` (`path:12-34`), which other viewers of Markdown ignore.
+    Our page numbers the lines by `span` (`path:12-34`), which other viewers of Markdown ignore.
     """
     code = _CONTROL.sub("\ufffd", code.replace("\r\n", "\n"))
     fence = fence_for(code)
     info = language
-    if language and "`" not in place and "\n" not in place:
-        info = f"{language} {clean(place)}".rstrip()
+    if language and "`" not in span and "\n" not in span:
+        info = f"{language} {clean(span)}".rstrip()
     return f"{fence}{info}\n{code}\n{fence}"
 
 

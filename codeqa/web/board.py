@@ -24,7 +24,7 @@ END = b""
 """Marks the end of an answer's lines."""
 
 
-class Place(NamedTuple):
+class ConversationKey(NamedTuple):
     """A user's conversation, in which at most one answer is made at a time."""
 
     repository: str
@@ -55,21 +55,21 @@ class RunningAnswer(Protocol):
 class AnswerBoard(Protocol):
     """The running answers, as far as this process knows them."""
 
-    def enter(self, place: Place, answer: AnswerLines, most: float) -> None:
-        """Put an answer of this process at its place.
+    def enter(self, key: ConversationKey, answer: AnswerLines, most: float) -> None:
+        """Note an answer of this process.
 
-        Raises RequestRefusedError: 409 if there is one at this place, 503 if this process makes
+        Raises RequestRefusedError: 409 if the conversation has one, 503 if this process makes
         `most` answers already.
         """
 
-    def leave(self, place: Place) -> None:
-        """Remove an answer of this process from its place."""
+    def leave(self, key: ConversationKey) -> None:
+        """Forget an answer of this process."""
 
-    def at(self, place: Place) -> RunningAnswer | None:
-        """Return the running answer at a place, if there is one."""
+    def at(self, key: ConversationKey) -> RunningAnswer | None:
+        """Return the running answer of a conversation, if there is one."""
 
     def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
-        """Return the answers at places that match; with `here` only those of this process."""
+        """Return the answers of matching conversations; with `here` only those of this process."""
 
 
 class AnswerLines:
@@ -123,28 +123,28 @@ class LocalBoard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: dict[Place, AnswerLines] = {}
+        self._answers: dict[ConversationKey, AnswerLines] = {}
 
-    def enter(self, place: Place, answer: AnswerLines, most: float) -> None:
-        if (earlier := self._answers.get(place)) and earlier.stop.is_set():
+    def enter(self, key: ConversationKey, answer: AnswerLines, most: float) -> None:
+        if (earlier := self._answers.get(key)) and earlier.stop.is_set():
             earlier.wait()
         with self._lock:
-            if place in self._answers:
+            if key in self._answers:
                 raise RequestRefusedError(409)
             late = sum(running.late() for running in self._answers.values())
             if len(self._answers) >= most or late >= MOST_LATE:
                 raise RequestRefusedError(503, "Too many questions at once: ask again in a moment.")
-            self._answers[place] = answer
+            self._answers[key] = answer
 
-    def leave(self, place: Place) -> None:
-        self._answers.pop(place).add(END)
+    def leave(self, key: ConversationKey) -> None:
+        self._answers.pop(key).add(END)
 
-    def places(self) -> list[Place]:
+    def keys(self) -> list[ConversationKey]:
         return [*self._answers]
 
-    def at(self, place: Place) -> AnswerLines | None:
-        return self._answers.get(place)
+    def at(self, key: ConversationKey) -> AnswerLines | None:
+        return self._answers.get(key)
 
     def find(self, pattern: Sequence[str], *, here: bool = False) -> Sequence[AnswerLines]:
         answers = list(self._answers.items())
-        return [answer for place, answer in answers if place.matches(pattern)]
+        return [answer for key, answer in answers if key.matches(pattern)]

@@ -28,7 +28,7 @@ from codeqa.types import Chunk
 from codeqa.web.ai_sdk import HEADERS
 from codeqa.web.endpoints import Endpoints, FilledId, Id, Schema, Text, Values
 from codeqa.web.questions_api import citer
-from codeqa.web.workspace import place_of, reader_gone, workspace
+from codeqa.web.workspace import conversation_key, reader_gone, workspace
 
 TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
@@ -86,7 +86,7 @@ def open_conversation(conversation: str, engine: Engine, user: str, versions: Id
     """
     store = engine.conversations
     # Ask for this first: once the running answer has an id, its question is stored.
-    answering = workspace().answers.turn(place_of(engine, conversation))
+    answering = workspace().answers.turn(conversation_key(engine, conversation))
     turns = store.turns(conversation, user)
     if versions:
         by_id = {turn.id: turn for turn in turns + store.other_turns(conversation, user)}
@@ -137,14 +137,14 @@ def join(conversation: str, engine: Engine) -> Response:
 
     The stream is that of /chat/stream: the lines so far at once, then the rest as it comes.
     """
-    place = place_of(engine, conversation)
-    return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
+    key = conversation_key(engine, conversation)
+    return Response(workspace().answers.join(key, reader_gone()), headers=HEADERS)
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>/stop")
 def stop(conversation: str, engine: Engine) -> Values:
     """Stop the answer that is being written; the text so far is stored."""
-    return {"stopped": workspace().answers.stop(*place_of(engine, conversation))}
+    return {"stopped": workspace().answers.stop(*conversation_key(engine, conversation))}
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>/branch")
@@ -167,9 +167,9 @@ def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Val
 @endpoints.route("DELETE", "/api/conversations/<path:conversation>")
 def delete(conversation: str, engine: Engine) -> Values:
     """Delete a conversation, its answers and its cached code."""
-    place = place_of(engine, conversation)
-    workspace().answers.stop(*place)
-    engine.conversations.delete(conversation, place.user)
+    key = conversation_key(engine, conversation)
+    workspace().answers.stop(*key)
+    engine.conversations.delete(conversation, key.user)
     return {"deleted": conversation}
 
 

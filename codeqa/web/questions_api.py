@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.options import QuestionOptions
-from codeqa.chat.pinned import PLACES
+from codeqa.chat.pinned import MOST_SPANS
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
@@ -27,7 +27,7 @@ from codeqa.web.ai_sdk import HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.run import AnswerRun
 from codeqa.web.security import TERMINAL, current_user, require_owner
-from codeqa.web.workspace import place_of, reader_gone, workspace
+from codeqa.web.workspace import conversation_key, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below that of a conversation; the id of none may end like this."""
@@ -40,8 +40,8 @@ endpoints = Endpoints("questions", __name__)
 
 def _options() -> type[Schema]:
     """Return a schema that checks the fields of QuestionOptions in a client's request."""
-    places = Annotated[list[Span], Field(max_length=PLACES)]
-    checked: dict[Any, Any] = {str: Id, tuple[str, ...]: places}
+    spans = Annotated[list[Span], Field(max_length=MOST_SPANS)]
+    checked: dict[Any, Any] = {str: Id, tuple[str, ...]: spans}
     options: Values = {}
     for field in fields(QuestionOptions):
         kind = get_type_hints(QuestionOptions)[field.name]
@@ -98,9 +98,9 @@ def stream(body: QuestionBody) -> Response:
     engine, options = _engine_and_options(body)
     cite = citer(engine) if body.render else None
     if cite and options.conversation and current_user() != TERMINAL:
-        place = place_of(engine, options.conversation)
+        key = conversation_key(engine, options.conversation)
         runs = workspace().answers
-        lines = runs.start_for_page(engine, options, place, cite, reader_gone())
+        lines = runs.start_for_page(engine, options, key, cite, reader_gone())
         return Response(lines, headers=HEADERS)
     run = start_alone(engine, options)
     response = Response(encode_stream(run, cite=cite), headers=HEADERS)
@@ -136,8 +136,8 @@ def start_alone(engine: Engine, options: AskOptions) -> AnswerRun:
     terminal: all terminals share one conversation.
     """
     exclusive = current_user() != TERMINAL and options.conversation
-    place = place_of(engine, exclusive or uuid.uuid4().hex)
-    return workspace().answers.start(engine, options, place, reader_gone())
+    key = conversation_key(engine, exclusive or uuid.uuid4().hex)
+    return workspace().answers.start(engine, options, key, reader_gone())
 
 
 def _engine_and_options(body: QuestionBody) -> tuple[Engine, AskOptions]:

@@ -23,7 +23,7 @@ from codeqa.llm.values import Cancelled
 from codeqa.render import Cite
 from codeqa.settings import Settings
 from codeqa.web.ai_sdk import encode_stream
-from codeqa.web.board import AnswerBoard, AnswerLines, Place
+from codeqa.web.board import AnswerBoard, AnswerLines, ConversationKey
 from codeqa.web.errors import RequestRefusedError
 
 LOOKS_EVERY = 0.05
@@ -34,7 +34,7 @@ class AnswerRun:
     """One answer: an iterator over its events, which counts as running until it is closed.
 
     It ends when it is stopped, when the server ends, and when its reader is `gone`. Without `gone`
-    pages read it along at `place`, and it ends when none does any more.
+    pages read it along by the `key` of its conversation, and it ends when none does any more.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class AnswerRun:
         runs: Runs,
         engine: Engine,
         options: AskOptions,
-        place: Place | None,
+        key: ConversationKey | None,
         gone: Cancelled | None,
     ) -> None:
         self.read_along = gone is None
         self.lines = AnswerLines(turn=None if self.read_along else "")
         self.done: Done | None = None
-        self.engine, self.place = engine, place
+        self.engine, self.key = engine, key
         self._runs, self._unwanted = runs, gone or self.lines.unread
         self._options = replace(options, cancelled=self.cancelled)
         self._events: Events = engine.chat.ask(self._options)
@@ -110,35 +110,35 @@ class Runs:
         self,
         engine: Engine,
         options: AskOptions,
-        place: Place | None = None,
+        key: ConversationKey | None = None,
         gone: Cancelled | None = None,
     ) -> AnswerRun:
         """Start an answer.
 
-        Raises RequestRefusedError as `refuse_at_the_end` does, and with a `place` as
+        Raises RequestRefusedError as `refuse_at_the_end` does, and with a `key` as
         `AnswerBoard.enter` does.
         """
         self.refuse_at_the_end()
-        run = AnswerRun(self, engine, options, place, gone)
-        if place:
+        run = AnswerRun(self, engine, options, key, gone)
+        if key:
             most = self._settings.threads if run.read_along else math.inf
-            self._board.enter(place, run.lines, most)
+            self._board.enter(key, run.lines, most)
         self._running.add(run)
         return run
 
     def start_for_page(
-        self, engine: Engine, options: AskOptions, place: Place, cite: Cite, gone: Cancelled
+        self, engine: Engine, options: AskOptions, key: ConversationKey, cite: Cite, gone: Cancelled
     ) -> Iterator[bytes]:
         """Start an answer that pages read along, and yield its lines until this reader is `gone`.
 
         Raises as `start` does.
         """
-        run = self.start(engine, options, place)
+        run = self.start(engine, options, key)
         threading.Thread(target=run.make, args=(cite,), name="answer", daemon=True).start()
         return run.lines.read(gone)
 
     def end(self, run: AnswerRun) -> None:
-        """Count a run no longer, and free its place unless pages read it along."""
+        """Count a run no longer, and leave the board unless pages read it along."""
         if run not in self._running:
             return
         if self._settings.redis_url:  # another process may continue or delete the conversation
@@ -148,9 +148,9 @@ class Runs:
             self.leave(run)
 
     def leave(self, run: AnswerRun) -> None:
-        """Free the place of a run."""
-        if run.place:
-            self._board.leave(run.place)
+        """Take a run off the board."""
+        if run.key:
+            self._board.leave(run.key)
 
     def refuse_at_the_end(self) -> None:
         """Raise RequestRefusedError (503) when the server is shutting down."""
@@ -165,17 +165,17 @@ class Runs:
         while self._running and time.monotonic() < until and not self.closing.is_set():
             time.sleep(LOOKS_EVERY)
 
-    def turn(self, place: Place) -> str:
+    def turn(self, key: ConversationKey) -> str:
         """Return the id of the turn that is being answered there; '' for none."""
-        answer = self._board.at(place)
+        answer = self._board.at(key)
         if answer is None:
             return ""
         answer.wait(for_turn=True)
         return answer.turn or ""
 
-    def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
+    def join(self, key: ConversationKey, gone: Cancelled) -> Iterator[bytes]:
         """Return the lines of the running answer from the first one on. Raises NotFoundError."""
-        answer = self._board.at(place)
+        answer = self._board.at(key)
         if answer is None or answer.turn == "":
             raise NotFoundError("No answer is being written here.", "Reload the conversation.")
         return answer.read(gone)

@@ -32,7 +32,7 @@ from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
 from codeqa.store.location import confirm, end_of, location_of
-from codeqa.web.board import AnswerBoard, LocalBoard, Place
+from codeqa.web.board import AnswerBoard, ConversationKey, LocalBoard
 from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing
 from codeqa.web.run import Runs
 from codeqa.web.security import User, current_user, may_see
@@ -73,7 +73,7 @@ class Workspace:
         return self._visible_to(current_user())
 
     def _visible_to(self, user: User) -> list[Location]:
-        return [place for place in list_locations(self.settings) if may_see(user, place)]
+        return [location for location in list_locations(self.settings) if may_see(user, location)]
 
     def engine(self, repo: str = "", user: User | None = None) -> Engine:
         """Return the engine for a repository's id, or for several ids; '' is the current one.
@@ -181,7 +181,9 @@ class Workspace:
         removed = []
         with self._lock:
             for key, engine in list(self._engines.items()):
-                if any(repo in (place.id, place.snapshot_of) for place in engine.repositories):
+                if any(
+                    repo in (location.id, location.snapshot_of) for location in engine.repositories
+                ):
                     removed.append(self._engines.pop(key))
                     if key == self._current:
                         self._current = ""
@@ -245,7 +247,7 @@ class Workspace:
                 collection = collection_of(self.settings, visible)
                 suffix = f" {collection.location.id}"
             if id_ == ALL:  # the key says which repositories that means now, for this user
-                hidden = frozenset(end_of(place.id) for place in everything).difference(
+                hidden = frozenset(end_of(location.id) for location in everything).difference(
                     visible_ends
                 )
                 key = " ".join((ALL, *visible_ends, "without", *sorted(hidden)))
@@ -288,9 +290,9 @@ def workspace() -> Workspace:
     return cast(Workspace, current_app.extensions["codeqa"])
 
 
-def place_of(engine: Engine, conversation: str) -> Place:
-    """Return the place on the board for this user's conversation."""
-    return Place(engine.location.id, current_user().id, conversation)
+def conversation_key(engine: Engine, conversation: str) -> ConversationKey:
+    """Return the key of this user's conversation on the board."""
+    return ConversationKey(engine.location.id, current_user().id, conversation)
 
 
 def reader_gone() -> Callable[[], bool]:

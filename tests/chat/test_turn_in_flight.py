@@ -37,7 +37,7 @@ from codeqa.settings import Settings
 from codeqa.state import cache, database
 from codeqa.web import board
 from codeqa.web.app import bind, create_app
-from codeqa.web.board import LocalBoard, Place
+from codeqa.web.board import ConversationKey, LocalBoard
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.run import Runs
 from codeqa.web.security import TERMINAL_TOKEN, Gate
@@ -402,7 +402,7 @@ def test_where_questions_wait_for_long_the_next_is_refused_at_once(
         yield Asked("t")
 
     def ask(number: int) -> Iterator[bytes]:
-        place = Place("shop", "anna", f"c{number}")
+        place = ConversationKey("shop", "anna", f"c{number}")
         options = AskOptions("how?")
         return runs.start_for_page(
             engine_that(slow), options, place, lambda *_: None, lambda: False
@@ -511,7 +511,7 @@ def test_a_copy_takes_the_place_of_no_answer_that_begins(
 
     monkeypatch.setattr(shared, "together", between)
     begun = Runs(settings, copying).start_for_page(
-        engine_that(lambda _: (one for one in ())), AskOptions("how?"), Place("r", "u", "c"),
+        engine_that(lambda _: (one for one in ())), AskOptions("how?"), ConversationKey("r", "u", "c"),
         lambda *_: None, lambda: False,
     )  # fmt: skip
     assert b"finishReason" in b"".join(begun)

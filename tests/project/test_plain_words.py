@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
@@ -41,6 +42,15 @@ def test_variables_are_named_after_what_they_hold() -> None:
             if name in PARTICIPLES:
                 participles.append(f"{path}:{line} {name}")
     assert len(participles) <= MOST_PARTICIPLES, "\n".join(participles)
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    paths: dict[str, list[str]] = defaultdict(list)
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                paths[node.name.lstrip("_")].append(path)
+    assert {name: places for name, places in paths.items() if len(places) > 1} == {}
 
 
 def test_a_condition_is_an_if_and_no_product() -> None:

@@ -24,7 +24,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
 from codeqa.store import list_locations
 from codeqa.web.app import create_app
-from codeqa.web.board import Place
+from codeqa.web.board import ConversationKey
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.run import Runs
 from codeqa_server import jobs
@@ -202,11 +202,11 @@ def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beg
     board, beside = (SharedBoard(RedisCache(redis.url)) for _ in range(2))
     settings = load_settings(data="nowhere")
     makes, reads = Runs(settings, board), Runs(settings, beside)
-    place, answer = Place("shop", "anna", "c"), Scripted()
+    key, answer = ConversationKey("shop", "anna", "c"), Scripted()
     engine: Any = SimpleNamespace(chat=SimpleNamespace(ask=answer))
     options, gone = AskOptions("how?"), lambda: False
-    lines = makes.start_for_page(engine, options, place, lambda *_: None, gone)
-    stream = board.find(place, here=True)[0]
+    lines = makes.start_for_page(engine, options, key, lambda *_: None, gone)
+    stream = board.find(key, here=True)[0]
     for n, lost in enumerate((False, True, False)):
         answer.events.put(Token(f"part {n} "))
         until(lambda n=n: any(f"part {n} ".encode() in one for one in stream.lines))
@@ -214,7 +214,7 @@ def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beg
         if lost:
             redis.command("FLUSHALL")
     board.copy()
-    along = reads.join(place, lambda: False)
+    along = reads.join(key, lambda: False)
     answer.events.put(None)
     told = b"".join(along)
     assert [told.count(f"part {n}".encode()) for n in range(3)] == [1, 1, 1]

@@ -26,7 +26,7 @@ from codeqa.types import Skipped
 from codeqa.web import ai_sdk, security
 from codeqa.web.ai_sdk import encode_stream
 from codeqa.web.app import create_app
-from codeqa.web.board import LocalBoard, Place
+from codeqa.web.board import ConversationKey, LocalBoard
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.questions_api import QuestionBody
 from codeqa.web.run import AnswerRun, Runs
@@ -126,10 +126,10 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
 def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation(
     settings: Settings, fake_engine: Any
 ) -> None:
-    runs, place = Runs(settings, LocalBoard()), Place("repository", "user", "conversation")
+    runs, key = Runs(settings, LocalBoard()), ConversationKey("repository", "user", "conversation")
 
     def begin() -> AnswerRun:
-        return runs.start(fake_engine, AskOptions("hello"), place, lambda: False)
+        return runs.start(fake_engine, AskOptions("hello"), key, lambda: False)
 
     unread = begin()
     with pytest.raises(RequestRefusedError, match="still being answered"):

@@ -45,7 +45,7 @@ OVERRIDING = (
 BY_NAME_ALONE = "Some of these calls match by name only; no certain path was found. "
 
 
-class Step(NamedTuple):
+class Hop(NamedTuple):
     """A definition that edges lead to, and the last edge of the shortest way there."""
 
     unit: Unit
@@ -69,7 +69,7 @@ def callees(box: Toolbox, name: str) -> ToolResult:
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    parts, steps, doubtful = list[str](), list[Step](), 0
+    parts, steps, doubtful = list[str](), list[Hop](), 0
     for root in roots:
         parts.append(f"{root.qualified_name or root.name} [{root.place}]")
         for call in calls_of(tables, root, ALL_CALLS):
@@ -77,7 +77,7 @@ def callees(box: Toolbox, name: str) -> ToolResult:
                 doubtful += 1
                 continue
             unit, code = call.called, code_line(root, call.line).strip()[:LONGEST_CALL]
-            steps.append(Step(unit, root.path, call.line, through=root))
+            steps.append(Hop(unit, root.path, call.line, through=root))
             parts.append(f"  {unit.qualified_name} [{unit.place}]  {call.line}: {code}")
             names = [inner.called.qualified_name for inner in calls_of(tables, unit) if inner.sure]
             if names:
@@ -102,17 +102,17 @@ def impact(box: Toolbox, name: str) -> ToolResult:
         return no_definition(tables, name)
     doubtful = 0
 
-    def users(unit: Unit) -> list[Step]:
+    def users(unit: Unit) -> list[Hop]:
         nonlocal doubtful
         if is_test(unit) and unit not in roots:
             return []
         # Through a base at first alone: a framework calls nearly everything so in the end.
         calls, left = callers_of(tables, unit, alone=unit not in roots)
         doubtful += left
-        return [Step(call.caller, call.caller.path, call.line, call.note) for call in calls]
+        return [Hop(call.caller, call.caller.path, call.line, call.note) for call in calls]
 
     steps, cut = follow(roots, users)
-    code, tests = list[Step](), list[Step]()
+    code, tests = list[Hop](), list[Hop]()
     for step in steps:
         (tests if is_test(step.unit) else code).append(step)
     doubt = f"{_levels(code)}{cut}"
@@ -124,7 +124,7 @@ def impact(box: Toolbox, name: str) -> ToolResult:
     return _steps_result(summary, f"{doubt}{_several(tables, roots)}{UNSEEN}", roots, code + tests)
 
 
-def _levels(steps: Sequence[Step]) -> str:
+def _levels(steps: Sequence[Hop]) -> str:
     direct = sum(step.level == 1 for step in steps)
     return f"{direct:,} directly, {len(steps) - direct:,} through these. "
 
@@ -145,12 +145,12 @@ def call_path(box: Toolbox, start: str, end: str) -> ToolResult:
     def calls_from(unit: Unit) -> list[Call]:
         return calls_of(tables, unit, ALL_CALLS)
 
-    def next_steps(indirect: bool, by_name: bool, unit: Unit) -> list[Step]:
+    def next_steps(indirect: bool, by_name: bool, unit: Unit) -> list[Hop]:
         calls = [call for call in calls_from(unit) if call.sure or by_name]
-        direct = [Step(call.called, unit.path, call.line) for call in calls]
+        direct = [Hop(call.called, unit.path, call.line) for call in calls]
         if not indirect:
             return direct
-        overriding: list[Step] = []
+        overriding: list[Hop] = []
         for step in direct:
             overriding += [step._replace(unit=method) for method in overrides(tables, step.unit)]
         return direct + overriding + _handed_on(tables, unit)
@@ -170,7 +170,7 @@ def call_path(box: Toolbox, start: str, end: str) -> ToolResult:
     return ToolResult(summary=nothing, text=f"{nothing}. {extent}", completeness=extent)
 
 
-def _way(steps: Sequence[Step], targets: Collection[str]) -> list[Step]:
+def _way(steps: Sequence[Hop], targets: Collection[str]) -> list[Hop]:
     """Return the steps that lead to the last one of `steps`, if that is one of `targets`."""
     if not steps or steps[-1].unit.id not in targets:
         return []
@@ -181,14 +181,14 @@ def _way(steps: Sequence[Step], targets: Collection[str]) -> list[Step]:
     return way
 
 
-def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
+def _handed_on(tables: Tables, unit: Unit) -> list[Hop]:
     """Return the functions of its file that `unit` hands on, for others to call."""
     lines: dict[str, int] = {}
     for reference in tables.references(path=[unit.path]):
         if reference.unit_id == unit.id and reference.kind == "use" and reference.target:
             lines.setdefault(reference.target, reference.line)
     functions = [unit for unit in tables.by_ids(list(lines)) if unit.is_method]
-    return [Step(function, function.path, lines[function.id]) for function in functions]
+    return [Hop(function, function.path, lines[function.id]) for function in functions]
 
 
 def subclasses(box: Toolbox, name: str) -> ToolResult:
@@ -202,7 +202,7 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
     roots = here or [outside]
     by_name = 0
 
-    def heirs(unit: Unit) -> list[Step]:
+    def heirs(unit: Unit) -> list[Hop]:
         nonlocal by_name
         if language_called(unit.language).implemented_for and unit.kind != "trait":
             return []  # of its name another crate may have a trait
@@ -214,8 +214,8 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
             more = [place for place in named if place.kind == "inherits" and place not in places]
             by_name += len(more)
             places += more
-        steps = [Step(*heir) for heir in heirs_at(tables, places)]
-        steps += [Step(heir, heir.path, heir.start_line) for heir in with_all_methods(tables, unit)]
+        steps = [Hop(*heir) for heir in heirs_at(tables, places)]
+        steps += [Hop(heir, heir.path, heir.start_line) for heir in with_all_methods(tables, unit)]
         return steps
 
     steps, cut = follow(roots, heirs)
@@ -236,15 +236,15 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
 
 
 def follow(
-    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], targets: Collection[str] = ()
-) -> tuple[list[Step], str]:
+    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Hop]], targets: Collection[str] = ()
+) -> tuple[list[Hop], str]:
     """Return all that `step` leads to from `roots`, the nearest first, each definition once.
 
     It ends at the first unit whose id is one of `targets`. The second value is a sentence that says
     where it was cut off, '' if it was not.
     """
     # One function of several with a name may be the way's end, another its beginning.
-    ids, steps = {unit.id for unit in roots}.difference(targets), list[Step]()
+    ids, steps = {unit.id for unit in roots}.difference(targets), list[Hop]()
     queue = deque((unit, 1) for unit in roots)
     until = time.monotonic() + SECONDS
     followed = 0
@@ -276,7 +276,7 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     return text
 
 
-def _step_place(step: Step) -> Place:
+def _step_place(step: Hop) -> Place:
     """Return the line of an edge, named after the definition that it leads to."""
     unit, text = step.unit, ""
     for holder in (unit, step.through or unit):
@@ -289,7 +289,7 @@ def _step_place(step: Step) -> Place:
 
 
 def _steps_result(
-    summary: str, extent: str, roots: Iterable[Unit], steps: Sequence[Step], is_way: bool = False
+    summary: str, extent: str, roots: Iterable[Unit], steps: Sequence[Hop], is_way: bool = False
 ) -> ToolResult:
     """Return `steps` as places and edges, the text below `roots`; `extent` says how sure it is.
 
@@ -318,7 +318,7 @@ def _steps_result(
     )  # fmt: skip
 
 
-def _names_of(steps: Iterable[Step]) -> dict[str, str]:
+def _names_of(steps: Iterable[Hop]) -> dict[str, str]:
     """Return id → name of the units at both ends, with the path where several have that name."""
     units: dict[str, Unit] = {}
     for step in steps:

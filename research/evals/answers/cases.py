@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from codeqa.chat.pinned import parse_place
+from codeqa.chat.pinned import parse_span
 from codeqa.errors import UsageError
 from codeqa.types import Chunk
 from research.evals.search.questions import problem_in
@@ -38,7 +38,7 @@ class Place:
     @property
     def span(self) -> tuple[str, int, int]:
         """Path, first and last line."""
-        return parse_place(self.at)
+        return parse_span(self.at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codeqa.chat.events import Citation
-from codeqa.chat.pinned import parse_place
+from codeqa.chat.pinned import parse_span
 from codeqa.types import Chunk, Unit
 from research.evals.answers.cases import Case, says, shown_lines
 from research.evals.search.scores import Figure, interval_of
@@ -154,7 +154,7 @@ def _share(fulfilled: Sequence[bool]) -> float | None:
 def _cites(places: Iterable[tuple[str, int, int]], wanted: str) -> bool:
     if not wanted.rpartition(":")[2].replace("-", "").isdigit():
         return any(path == wanted for path, _, _ in places)
-    return any(_overlap(place, parse_place(wanted)) for place in places)
+    return any(_overlap(place, parse_span(wanted)) for place in places)
 
 
 def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
