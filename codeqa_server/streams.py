@@ -1,9 +1,9 @@
 """Share running answers between the processes of a server, over Redis.
 
-An answer is copied there several times a second, and other processes read it along and stop it: a
-key of its conversation holds its id, with `:` and its turn once that is known, and a list of its id its
-lines. Both vanish ALIVE_SECONDS after the last sign of who makes it. A third key says that it is to
-stop. One thread copies all answers at once.
+An answer is copied there several times a second, and other processes read it along and stop it. The
+key of its conversation holds its id, then `:` and its turn once that is known; a list under its id
+holds its lines. Both vanish ALIVE_SECONDS after the last sign of the process that makes it. A third
+key says that it is to stop. One thread copies all answers at once.
 """
 
 from __future__ import annotations

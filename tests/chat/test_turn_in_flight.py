@@ -511,8 +511,8 @@ def test_a_copy_takes_the_place_of_no_answer_that_begins(
 
     monkeypatch.setattr(shared, "together", between)
     begun = Runs(settings, copying).start_for_page(
-        engine_that(lambda _: (one for one in ())), AskOptions("how?"), ConversationKey("r", "u", "c"),
-        lambda *_: None, lambda: False,
+        engine_that(lambda _: (one for one in ())), AskOptions("how?"),
+        ConversationKey("r", "u", "c"), lambda *_: None, lambda: False,
     )  # fmt: skip
     assert b"finishReason" in b"".join(begun)
 
