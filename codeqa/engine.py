@@ -23,7 +23,7 @@ from codeqa.chat.values import AnswerGenerator, AskOptions
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
 from codeqa.errors import AnswerStoppedError, RepositoryError, UsageError, error_from
-from codeqa.indexing import Indexer
+from codeqa.indexing import BackgroundIndexer
 from codeqa.llm.models import Models
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
@@ -32,6 +32,7 @@ from codeqa.repositories.files import Files
 from codeqa.repositories.multi_repo import ALL, MultiRepoIndexer, MultiRepoTables
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.followup import SmallCall
+from codeqa.search.freshness import IndexFreshness
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import open_state
@@ -60,7 +61,7 @@ class Engine:
     settings: Settings
     location: Location
     repositories: tuple[Location, ...]  # the one of `location`, or all that it stands for
-    index: Indexer
+    index: BackgroundIndexer
     search: Search
     chat: Chat
     conversations: Conversations
@@ -182,7 +183,7 @@ def open_engine(
     """
     location = open_location(settings, Path(repository))
     tables = open_once(location)
-    index = Indexer(settings, location, tables)
+    index = BackgroundIndexer(settings, location, tables)
     return _join(settings, location, (location,), tables, index, generator)
 
 
@@ -219,7 +220,7 @@ def _join(
     location: Location,
     repositories: tuple[Location, ...],
     tables: Callable[[], Tables],
-    index: Indexer,
+    index: BackgroundIndexer,
     generator: AnswerGenerator | None = None,
 ) -> Engine:
     models, config_dir = Models(settings), settings.config_dir
@@ -230,11 +231,11 @@ def _join(
         settings,
         index.tables,
         models=models,
-        catch_up=index.catch_up if isinstance(index, MultiRepoIndexer) else None,
-        keep_up=index.keep_up,
-        hit_paths=index.hit_paths,
+        freshness=IndexFreshness(
+            index, updates_hits=settings.watch and isinstance(index, MultiRepoIndexer)
+        ),
     )
-    toolbox = Toolbox(search, files, index.tables, index.keep_up)
+    toolbox = Toolbox(search, files, index.tables)
     conversations = Conversations(state, cache, location.id, QuestionVectors())
     hooks = load_hooks(settings, location.root)
     small_call = SmallCall(cache, (lambda: None) if generator else models.small_model, config_dir)

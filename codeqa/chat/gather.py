@@ -349,7 +349,7 @@ class _Gathering:
         if exact is None:
             return NOT_COUNTED
         toolbox = self.gatherer.toolbox
-        toolbox.keep_up()  # the search, which comes next, warns where that takes too long
+        toolbox.update_index()  # the search, which comes next, warns if that takes long
         tables = toolbox.tables()
         units: list[Unit] = []
         if so_far.history:

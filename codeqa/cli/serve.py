@@ -141,7 +141,7 @@ def prepare(engine: Engine, show: bool) -> None:
                 print_summary(outcome, sys.stderr)
 
     if not engine.settings.jobs:
-        engine.index.start_background(on_progress, on_end)
+        engine.index.start(on_progress, on_end)
 
     def warm_up() -> None:
         engine.chat.warm_up()

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError
-from codeqa.indexing import Indexer
+from codeqa.indexing import BackgroundIndexer
 from codeqa.indexing.indexer import Listener
 from codeqa.indexing.runs import read_status
 from codeqa.repositories.collection import Collection
@@ -41,7 +41,7 @@ ID_SEPARATOR = "~"  # between the ends of their ids: `3fa2b1c0~8d21e6aa` stands 
 ALL = ID_SEPARATOR  # stands for every repository that is indexed
 MOST_REPOSITORIES = 400
 """Chosen one by one: their ids are sent in an address, of which some servers read 4,094 bytes."""
-MOST_KEPT_UP = 5  # repositories whose files are all compared for each question: 3 µs a file
+MOST_UPDATED = 5  # repositories whose files are all compared for each question: 3 µs a file
 
 
 def member_names(locations: Sequence[Location]) -> dict[str, Location]:
@@ -177,7 +177,7 @@ class MultiRepoTables(Tables):
         return [pair for pair in super().vector_columns() if pair[0] in shared]
 
 
-class MultiRepoIndexer(Indexer):
+class MultiRepoIndexer(BackgroundIndexer):
     """Keeps the indices of several repositories up to date while they are asked as one.
 
     They are not watched: that takes a thread and handles for each. Their files are compared with
@@ -189,21 +189,22 @@ class MultiRepoIndexer(Indexer):
         super().__init__(self._collection.settings, tables.location, tables.opened)
         self._follows = False
         self._together = tables
-        self._members = [Indexer(self.settings, place) for place in places]
+        self._members = [BackgroundIndexer(self.settings, place) for place in places]
         for indexer in self._members:  # they pause and end together
-            indexer._stop, indexer._paused = self._stop, self._paused
+            indexer.signals.stop = self.signals.stop
+            indexer.signals.paused = self.signals.paused
 
-    def catch_up(self, changed: Iterable[str] = ()) -> bool:
+    def update_now(self, changed: Iterable[str] = ()) -> bool:
         roots = {self._together.place_of(path)[0] for path in changed}
         stale = [indexer for indexer in self._members if indexer.location.root in roots]
-        return True in [indexer.catch_up() for indexer in stale]  # each of them
+        return True in [indexer.update_now() for indexer in stale]  # each of them
 
-    def keep_up(self) -> str:
+    def update_before_question(self) -> str:
         """Update a few repositories; of many only those of files that a question finds changed."""
-        if len(self._members) > MOST_KEPT_UP:
+        if len(self._members) > MOST_UPDATED:
             return ""
         before = [indexer.checked_ns for indexer in self._members]
-        problems = [indexer.keep_up() for indexer in self._members]
+        problems = [indexer.update_before_question() for indexer in self._members]
         if before != [indexer.checked_ns for indexer in self._members]:
             self._together.look_again()
         return next(filter(None, problems), "")
@@ -220,7 +221,7 @@ class MultiRepoIndexer(Indexer):
             self._open()  # copies what was never asked together, in the background
         for indexer in self._members:
             id_ = indexer.location.id
-            if not self._stop.is_set() and id_ not in self._collection.looked_at:
+            if not self.signals.stop.is_set() and id_ not in self._collection.looked_at:
                 self._collection.looked_at.add(id_)
                 with contextlib.suppress(Exception):  # its own status has the error
                     indexer.run(background=True)

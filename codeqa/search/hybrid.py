@@ -23,6 +23,7 @@ from codeqa.search.by_model import (
 )
 from codeqa.search.channels import Candidates, gather, resolve_query
 from codeqa.search.coverage import changed_files, coverage, shortfall
+from codeqa.search.freshness import IndexFreshness
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
@@ -55,14 +56,8 @@ class Search:
     """Orders the units of a search with `rerank`."""
     connect: Callable[[], Model | None] = lambda: None
     """Returns the model that writes drafts, None for none."""
-    catch_up: Callable[[Iterable[str]], bool] | None = None
-    """Brings the index of several repositories up to date and returns whether it did; called once
-    per search, when files of its hits have changed."""
-    keep_up: Callable[[], str] = str
-    """Indexes what has changed on disk before the index is searched; returns a sentence where that
-    takes too long, else ''."""
-    hit_paths: set[str] = field(default_factory=set)
-    """Collects the files of the hits."""
+    freshness: IndexFreshness = field(default_factory=IndexFreshness)
+    """Updates the index before and after it is searched."""
 
     def search(
         self, question: str, *, kind: str = "", language: str = "", path: str = "", **options: Any
@@ -150,7 +145,7 @@ class Search:
 
     def _search_question(self, parsed: Query) -> FirstSearch:
         """Search for the question alone, again if files of the hits have changed on disk."""
-        delay = self.keep_up()
+        delay = self.freshness.before_search()
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         version = tables.version()
@@ -163,17 +158,14 @@ class Search:
         hits = rank(candidates, query)
         paths = [hit.unit.path for hit in hits]
         complete, outdated = tables.meta().complete, changed_files(tables, paths)
-        if outdated:  # the index may have caught up meanwhile
+        if outdated:  # the index may have been updated meanwhile
             tables.look_again()
             outdated = changed_files(tables, paths)
-        if self.catch_up and complete:
-            caught_up = bool(outdated) and self.catch_up(outdated)
-            # Also if the index caught up by itself between the search and that check.
-            if caught_up or tables.version() != version:
-                tables.look_again()
-                query, warnings = resolve_query(tables, parsed)
-                candidates = gather(tables, query, encoders)
-                hits = rank(candidates, query)
+        if complete and self.freshness.after_search(tables, version, outdated):
+            tables.look_again()
+            query, warnings = resolve_query(tables, parsed)
+            candidates = gather(tables, query, encoders)
+            hits = rank(candidates, query)
         notices = list(filter(None, [delay, "" if complete else shortfall(tables)]))
         warnings = list(tables.notices) + warnings + notices
         return FirstSearch(tables, encoders, trouble, query, candidates, hits, warnings)
@@ -194,7 +186,7 @@ class Search:
         files = files[: max(top, FILES)]
         paths = [hit.unit.path for hit in mentioned + units]
         changed = changed_files(tables, paths)
-        self.hit_paths.update(paths)
+        self.freshness.note_hits(paths)
         signals = RankingSignals(candidates, query)
         by_unit: dict[str, Hit] = {}
 
@@ -255,9 +247,7 @@ def open_search(
     *,
     models: Models | None = None,
     vectors: bool = True,
-    catch_up: Callable[[Iterable[str]], bool] | None = None,
-    keep_up: Callable[[], str] = str,
-    hit_paths: set[str] | None = None,
+    freshness: IndexFreshness | None = None,
 ) -> Search:
     """Return the search of the index that `tables` opens.
 
@@ -270,9 +260,7 @@ def open_search(
         cache(partial(query_embedding, settings)) if vectors else None,  # each is built once
         reranker=choose_reranker(settings),
         connect=models.small_model if models else lambda: None,
-        catch_up=catch_up if settings.watch else None,
-        keep_up=keep_up,
-        hit_paths=set() if hit_paths is None else hit_paths,
+        freshness=freshness or IndexFreshness(),
     )
 
 

@@ -214,7 +214,8 @@ def steer(engine: Engine, body: SteerBody) -> Values:
             "A worker cannot be paused.", "Cancel it: the next run goes on from there."
         )
     if not queued and action != "describe":
-        getattr(engine.index, action)()
+        method = {"check": "start_update"}.get(action, action)
+        getattr(engine.index, method)()
         return status(engine)
     for location in engine.repositories:
         if action == "cancel":

@@ -151,7 +151,7 @@ class Workspace:
         """Update an index in the background; call it without the lock, as Redis may hang."""
         is_single = engine.repositories == (engine.location,) and not engine.location.snapshot_of
         if not (self.settings.jobs and is_single):
-            engine.index.start_background()
+            engine.index.start()
             return
         with suppress(CodeQAError):  # a job is running already, or Redis is down
             self.begin("indexing", engine.location)
@@ -169,7 +169,7 @@ class Workspace:
 
     def _work(self, doing: str, arguments: Sequence[str], report: Report) -> None:
         root = before_indexing(self.settings, doing, arguments, report)
-        self.open(root, update=False).index.check()
+        self.open(root, update=False).index.start_update()
 
     def remove(self, location: Location) -> None:
         """Delete the index of a repository, with its files if they are a clone, and close it.

@@ -52,7 +52,7 @@ def followed(source: Path, history: bool) -> Iterator[Engine]:
         settings = load_settings(data=Path(folder) / "data", hyde="off", watch=True)
         with closing(open_engine(settings, root)) as engine:
             engine.index.run()
-            engine.index.start_background()
+            engine.index.start()
             until(lambda: engine.index.status().state == "ready")
             time.sleep(2.0)  # the first look of the watcher
             yield engine

@@ -550,12 +550,12 @@ class FakeIndex:
     def state(self) -> str:
         return self.current.state
 
-    def start_background(self) -> None: ...
+    def start(self) -> None: ...
 
     def pause(self) -> None:
         self.current = replace(self.current, state="paused")
 
-    def check(self) -> None:
+    def start_update(self) -> None:
         self.current = replace(
             self.current, state="ready", progress=None, watched=True, checked_at=time.time()
         )

@@ -19,9 +19,10 @@ from waiting import PATIENCE
 
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
-from codeqa.indexing import indexer
+from codeqa.indexing import background
 from codeqa.search import hybrid
 from codeqa.search.channels import gather
+from codeqa.search.freshness import IndexFreshness
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 
@@ -45,6 +46,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+class OfHits(IndexFreshness):
+    """As for several repositories together."""
+
+    def before_search(self) -> str:
+        return ""
+
+
 @pytest.fixture(scope="module")
 def engine(repository: Path) -> Iterator[Engine]:
     """Opened as a command or an agent's server opens it: nothing follows the files. Each test has
@@ -52,8 +60,8 @@ def engine(repository: Path) -> Iterator[Engine]:
     settings = load_settings(data=repository.with_name("data"), workers=1, watch=True)
     with open_engine(settings, repository) as engine, pytest.MonkeyPatch.context() as patched:
         # However long it takes, nothing is told of the index of before.
-        patched.setattr(indexer, "KEEP_UP_SECONDS", PATIENCE)
-        patched.setattr(indexer, "LONGEST_REST", PATIENCE)
+        patched.setattr(background, "UPDATE_SECONDS", PATIENCE)
+        patched.setattr(background, "LONGEST_REST", PATIENCE)
         engine.index.run()
         yield engine
 
@@ -147,7 +155,7 @@ def test_a_search_of_several_repositories_is_not_older_than_what_changes_meanwhi
 ) -> None:
     write(repository, ROOM, "room.py")
     definition(engine, "waiting_room")
-    search = replace(engine.search, keep_up=str, catch_up=engine.index.catch_up)  # as it has them
+    search = replace(engine.search, freshness=OfHits(engine.index, updates_hits=True))
     calls: list[object] = []
 
     def changing(tables: Tables, *more: Any) -> Any:
@@ -185,12 +193,12 @@ def test_what_is_not_ready_in_time_is_said(engine: Engine, repository: Path) -> 
             raise TimeoutError
 
     write(repository, ROOM.replace("waiting", "living"), "living.py")
-    kept_up, engine.index._kept_up = engine.index._kept_up, Late()
+    update, engine.index._update = engine.index._update, Late()
     text = definition(engine, "living_room")
     with pytest.raises(NotFoundError) as caught:
         engine.call("open_file", path="nowhere.py")
     searched = engine.search.search("living_room")
-    engine.index._kept_up = kept_up
+    engine.index._update = update
     for answered in (text, str(caught.value), " ".join(searched.warnings)):
         assert "This comes from the index of" in answered and "is being updated" in answered
     assert "is being updated" not in definition(engine, "living_room")
@@ -205,7 +213,7 @@ def test_where_nothing_has_changed_no_run_is_made(
     assert "(lines 1-2" in definition(engine, "four")  # their times are others
     # As if that had been long after: when they changed the system alone says.
     monkeypatch.setattr(engine.index, "checked_ns", time.time_ns() + 10**10)
-    monkeypatch.setattr(engine.index, "catch_up", lambda: pytest.fail("a run was made"))
+    monkeypatch.setattr(engine.index, "update_now", lambda: pytest.fail("a run was made"))
     assert "(lines 1-2" in definition(engine, "four")
     assert subprocess.run(["git", "-C", str(repository), "diff", "--quiet"]).returncode == 0
 

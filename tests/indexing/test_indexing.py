@@ -16,7 +16,7 @@ from waiting import PATIENCE, until
 
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError
-from codeqa.indexing import Indexer
+from codeqa.indexing import BackgroundIndexer, Indexer
 from codeqa.indexing.passes import make_plan
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repositories import last_used
@@ -269,7 +269,8 @@ def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> Non
 
 def test_a_background_run_can_be_stopped(settings: Settings, tmp_path: Path) -> None:
     root = write(tmp_path / "many", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(12)})
-    indexer = Indexer(settings.model_copy(update={"batch_files": 4}), locate(settings, root))
+    small_batches = settings.model_copy(update={"batch_files": 4})
+    indexer = BackgroundIndexer(small_batches, locate(settings, root))
     halfway, stopped = threading.Event(), threading.Event()
 
     def listen(step: Progress) -> None:
@@ -277,11 +278,11 @@ def test_a_background_run_can_be_stopped(settings: Settings, tmp_path: Path) -> 
             halfway.set()
             assert stopped.wait(PATIENCE)
 
-    indexer.start_background(listen)
-    indexer.start_background(lambda step: pytest.fail("a second one runs"))
+    indexer.start(listen)
+    indexer.start(lambda step: pytest.fail("a second one runs"))
     assert halfway.wait(PATIENCE)
     threading.Thread(target=indexer.stop).start()
-    until(indexer._stop.is_set)
+    until(indexer.signals.stop.is_set)
     stopped.set()
     until(lambda: indexer.status().state == "stopped")
     assert 0 < indexer.status().files < 12

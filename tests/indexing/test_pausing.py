@@ -14,7 +14,7 @@ from waiting import Clock, until
 
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
-from codeqa.indexing import Indexer
+from codeqa.indexing import BackgroundIndexer
 from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.repositories import report_on
 from codeqa.settings import Settings, load_settings
@@ -35,23 +35,23 @@ def engine(settings: Settings, tmp_path: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def other(engine: Engine) -> Indexer:
+def other(engine: Engine) -> BackgroundIndexer:
     """What another process has of the same index."""
-    return Indexer(engine.settings, engine.location)
+    return BackgroundIndexer(engine.settings, engine.location)
 
 
-def wait_for(indexer: Indexer, state: str, files: int) -> None:
+def wait_for(indexer: BackgroundIndexer, state: str, files: int) -> None:
     until(lambda: (indexer.status().state, indexer.status().files) == (state, files))
 
 
 def test_a_paused_first_run_can_be_asked_and_be_cancelled(
-    engine: Engine, other: Indexer, tmp_path: Path
+    engine: Engine, other: BackgroundIndexer, tmp_path: Path
 ) -> None:
     def listen(step: Progress) -> None:
         if step.done == 6:
             engine.index.pause()
 
-    engine.index.start_background(listen)
+    engine.index.start(listen)
     wait_for(engine.index, "paused", files=6)
     assert report_on(engine.location).state == "paused"
     *_, done = engine.chat.ask(AskOptions(QUESTION))
@@ -59,7 +59,7 @@ def test_a_paused_first_run_can_be_asked_and_be_cancelled(
     assert done.data["notice"] == notice
     assert done.data["coverage"].startswith("6 of 12 files so far, by words and names")
     assert other.status().state == "paused", "another process says so, too"
-    assert not engine.index.catch_up() and not other.catch_up()
+    assert not engine.index.update_now() and not other.update_now()
 
     assert engine.index.cancel()
     engine.index.resume()
@@ -73,14 +73,14 @@ def test_a_paused_first_run_can_be_asked_and_be_cancelled(
     assert not engine.index.cancel(), "nothing is being indexed"
     with pytest.raises(CancelledError, match="cancelled"):
         engine.index.run(lambda _: engine.index.cancel() and None)
-    assert not engine.index.catch_up(), "nothing begins again by itself"
+    assert not engine.index.update_now(), "nothing begins again by itself"
     assert engine.index.run().files == 12
     assert rows(engine.location) == clean_rows(engine.location.root, tmp_path)
 
 
-def test_a_pause_stands_until_somebody_ends_it(engine: Engine, other: Indexer) -> None:
+def test_a_pause_stands_until_somebody_ends_it(engine: Engine, other: BackgroundIndexer) -> None:
     engine.index.pause()
-    engine.index.start_background()
+    engine.index.start()
     wait_for(other, "paused", files=0)
     engine.index.resume()
     wait_for(other, "ready", files=12)
@@ -91,7 +91,7 @@ def test_a_pause_stands_until_somebody_ends_it(engine: Engine, other: Indexer) -
 
 
 def test_what_another_process_indexed_is_seen_before_a_run_is_waited_for(
-    engine: Engine, other: Indexer, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, other: BackgroundIndexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.index.run()
     monkeypatch.setattr(reader, "time", Clock())  # a reader keeps its version
@@ -99,7 +99,8 @@ def test_what_another_process_indexed_is_seen_before_a_run_is_waited_for(
     path = engine.location.root / before.path
     path.write_text(f"import os\n{path.read_text()}")
     other.run()
-    search = replace(engine.search, catch_up=lambda _: pytest.fail("a run is asked for"))
+    monkeypatch.setattr(engine.index, "update_now", lambda _: pytest.fail("a run is asked for"))
+    search = replace(engine.search, freshness=replace(engine.search.freshness, updates_hits=True))
     assert search.search(QUESTION).units[0].unit.start_line == before.start_line + 1
 
 

@@ -17,8 +17,8 @@ from waiting import PATIENCE, until
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.engine import Engine, open_engine
-from codeqa.indexing import indexer
-from codeqa.indexing.indexer import changes
+from codeqa.indexing import background, indexer
+from codeqa.indexing.background import changes
 from codeqa.settings import Settings
 from tests.kit.index_rows import clean_rows, rows
 from tests.kit.indexed import write
@@ -70,13 +70,13 @@ def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, runs, given_back = write(tmp_path / "repo", FILES), list[object](), list[bool]()
-    monkeypatch.setattr(indexer, "give_back_memory", lambda: given_back.append(True))
+    monkeypatch.setattr(background, "give_back_memory", lambda: given_back.append(True))
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-qm", "one")
     git(root, "checkout", "-qb", "other")
     with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
-        engine.index.start_background(on_end=runs.append)
+        engine.index.start(on_end=runs.append)
         until(lambda: runs)
         assert (engine.index.status().state, engine.index.status().watched) == ("ready", True)
         assert names(engine) == {"find_user", "drop_user"}
@@ -111,10 +111,10 @@ def test_vectors_that_take_long_make_way_for_a_change(
     monkeypatch.setattr(indexer, "chosen_embedding", lambda _: slow)
     chosen = settings.model_copy(update={"watch": True, "embedding_batch": 1})
     with closing(open_engine(chosen, root)) as engine:
-        engine.index.start_background()
+        engine.index.start()
         until(lambda: len(asked) >= 4)
         write(root, {"b.py": FILES["b.py"]})
-        until(engine.index._files_changed.is_set)
+        until(engine.index.signals.files_changed.is_set)
         noticed.set()
         until(lambda: "drop_user" in names(engine))
         assert engine.tables().counts().refined >= 4  # what was made is kept
@@ -130,7 +130,7 @@ def test_changes_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return really(*paths, **options)
 
     monkeypatch.setattr(watchfiles, "watch", watch)
-    monkeypatch.setattr(indexer, "POLL_MS", 100)
+    monkeypatch.setattr(background, "POLL_MS", 100)
     root, stop = write(tmp_path / "repo", FILES), threading.Event()
     seen = changes(root, [], stop)
     next(seen)

@@ -17,7 +17,7 @@ LIMITS = {
     "codeqa.code.descriptions": ("RESOLVE_SECONDS",),
     "codeqa.code.tools.walk": ("SECONDS",),
     "codeqa.code.tools.history": ("SECONDS",),
-    "codeqa.indexing.indexer": ("KEEP_UP_SECONDS",),
+    "codeqa.indexing.background": ("UPDATE_SECONDS",),
     "codeqa.llm.client": ("CONNECT_SECONDS", "FETCH_SECONDS", "LOCAL_SECONDS"),
     "codeqa.llm.models": ("LOCK_SECONDS",),
     "codeqa.render": ("COLOUR_SECONDS",),

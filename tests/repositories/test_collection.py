@@ -368,7 +368,7 @@ def test_a_repository_that_another_process_removed_does_not_come_back_by_itself(
     assert here.engine(left.id, LOCAL).index is index
     other.remove(left)
     (left.root / "a.py").write_text("def again():\n    pass\n")
-    assert not index.catch_up()
+    assert not index.update_now()
     index.follow(lambda _: None)  # which ends by itself
     assert left.id not in {one.id for one in list_locations(settings)}
     with pytest.raises(NotFoundError):

@@ -182,8 +182,10 @@ class Toolbox:
     search: Search
     files: Files
     tables: Callable[[], Tables]
-    keep_up: Callable[[], str] = str
-    """Indexes changes on disk; returns a sentence where that takes too long, else ''."""
+
+    def update_index(self) -> str:
+        """Index changes on disk; return a sentence for the user if that takes too long, else ''."""
+        return self.search.freshness.before_search()
 
     def files_in(self, path: str) -> list[FileRecord]:
         """Return the manifest rows of the files that `path` selects. Raises NotFoundError."""
@@ -222,7 +224,7 @@ class Tool:
             if wrong["type"] == "extra_forbidden":
                 hint = f"{self.name} has no such argument."
             raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
-        warning = subject.keep_up() if isinstance(subject, Toolbox) else ""
+        warning = subject.update_index() if isinstance(subject, Toolbox) else ""
         try:
             result = self.function(subject, **arguments.model_dump(exclude_unset=True))
         except CodeQAError as error:
