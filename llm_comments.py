@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 try:
     from codeqa.cli import main as codeqa
-    from codeqa.indexing.comments import add_comments, describe
+    from codeqa.indexing.method_descriptions import add_descriptions as add_comments
+    from codeqa.indexing.method_descriptions import describe
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python llm_comments.py")
 

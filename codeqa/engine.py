@@ -39,7 +39,7 @@ from codeqa.state import open_state
 from codeqa.state.cache import open_redis
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
-from codeqa.store.location import confirm, end_of
+from codeqa.store.location import confirm, short_id
 from codeqa.text import has_tag
 from codeqa.types import Progress
 
@@ -198,7 +198,7 @@ def open_multi_repo(
     """Return the engine of several repositories that are searched as one.
 
     `id_` is their id if some are gone by now; `progress` reports copying; `collection` is shared by
-    this process; `hidden` are the ends of the ids of repositories that the user may not see.
+    this process; `hidden` are the short ids of repositories that the user may not see.
     Raises as `open_engine` does.
     """
     if len(repositories) == 1 and not id_:
@@ -210,7 +210,7 @@ def open_multi_repo(
     index = MultiRepoIndexer(tables, repositories)
     engine = _join(settings, tables.location, tuple(repositories), tables.opened, index)
     if id_ == ALL:
-        engine.conversations.visible = tuple(end_of(place.id) for place in repositories)
+        engine.conversations.visible = tuple(short_id(location.id) for location in repositories)
         engine.conversations.hidden = hidden
     return engine
 

@@ -88,8 +88,8 @@ def _named(
     records = sorted(tables.files_at(paths).values(), key=lambda record: record.size)
     whole: dict[str, Chunk] = {}
     parts: list[Chunk] = []
-    for place, record in enumerate(records):
-        share = room // (len(records) - place)
+    for index, record in enumerate(records):
+        share = room // (len(records) - index)
         block = _whole(files, [record], share)
         if block.chunks:
             whole[record.path] = block.chunks[0]
@@ -151,14 +151,14 @@ def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[Fi
 
     Settings and data come after documents.
     """
-    rank = {path: place - len(ranked) for place, path in enumerate(ranked)}
+    rank = {path: index - len(ranked) for index, path in enumerate(ranked)}
 
-    def place(record: FileRecord) -> tuple[int, int, bool, str]:
+    def order(record: FileRecord) -> tuple[int, int, bool, str]:
         settings = record.role == "source" and language_called(record.language).holds == "settings"
         role = ROLES.index("document" if settings else record.role)
         return rank.get(record.path, 0), role, settings, record.path
 
-    return sorted(records, key=place)
+    return sorted(records, key=order)
 
 
 def _kilobytes(size: int) -> str:

@@ -22,12 +22,12 @@ from codeqa.cli.repos import chosen_repositories
 from codeqa.errors import UsageError
 from codeqa.extensions import load_extension
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import (
+from codeqa.indexing.method_descriptions import (
     MAX_TOKENS,
     TYPICAL_TOKENS,
-    CommentPlan,
-    add_comments,
-    plan_comments,
+    DescriptionPlan,
+    add_descriptions,
+    plan_descriptions,
 )
 from codeqa.llm.client import Model
 from codeqa.llm.models import Models
@@ -121,7 +121,7 @@ def index_command(
         location = take_snapshot(settings, location, rev)
     indexer = Indexer(settings, location)
     with contextlib.closing(Models(settings)) as models, ProgressDisplay() as show:
-        describer = _model_for_comments(models, model, yes) if comments else None
+        describer = _model_for_descriptions(models, model, yes) if comments else None
         refine = not no_refine and not comments
         summary = indexer.run(show, refine=refine, full=full, wait=not no_wait, builder=builder)
         show.close()
@@ -156,7 +156,7 @@ def _cloned(settings: Settings, remote: Remote) -> Path:
         return take_clone(settings, remote, show).root
 
 
-def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
+def _model_for_descriptions(models: Models, name: str, yes: bool) -> Model:
     """Return the model called `name`, or the chosen one.
 
     Raises UsageError for none, and without `yes` if there is no terminal to ask on.
@@ -183,19 +183,19 @@ def _describe(
     show: ProgressDisplay,
 ) -> None:
     """Let the model describe the methods that have no description, if the user agrees."""
-    plan = plan_comments(settings, location, model.name, limit)
+    plan = plan_descriptions(settings, location, model.name, limit)
     click.echo(_estimate(plan, model))
     if plan.requests and not yes and not click.confirm(f"Send them to {model.host}?"):
         click.echo("Nothing was sent.")
         return
-    count = add_comments(
+    count = add_descriptions(
         settings, location, plan.units, model.complete, model.name, show, model.close
     )
     show.close()
     click.echo(f"{count:,} descriptions written.")
 
 
-def _estimate(plan: CommentPlan, model: Model) -> str:
+def _estimate(plan: DescriptionPlan, model: Model) -> str:
     """Return a line that says what will be sent where, and what comes back."""
     before = f"{plan.stored:,} described before. " if plan.stored else ""
     if not plan.requests:

@@ -177,7 +177,7 @@ def body_field(text: UnitText, pieces: WordPiece) -> Bag:
     ids, counts = bag = _bag(run_counts.items(), pieces)
     if len(ids) <= BODY_TOKENS:
         return bag
-    order = sorted(range(len(ids)), key=lambda place: -counts[place])[:BODY_TOKENS]
+    order = sorted(range(len(ids)), key=lambda index: -counts[index])[:BODY_TOKENS]
     return list(map(ids.__getitem__, order)), list(map(counts.__getitem__, order))
 
 

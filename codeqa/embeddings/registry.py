@@ -50,7 +50,7 @@ class Embedding:
     """Longest text, about; a longer one is cut."""
     function: Any
     """Has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's functions do."""
-    place: str
+    host: str
     """The name for messages, with the host that texts are sent to."""
     key_variable: str = ""
 
@@ -71,10 +71,10 @@ class Embedding:
         try:
             rows = function(texts)
         except Exception as error:
-            raise explain_failure(error, self.place, self.key_variable) from error
+            raise explain_failure(error, self.host, self.key_variable) from error
         if len(rows) != count or any(row is None for row in rows):
             raise EmbeddingError(
-                f"{self.place} did not return a vector for each of {count} texts.", RUN_AGAIN
+                f"{self.host} did not return a vector for each of {count} texts.", RUN_AGAIN
             )
         if other := {len(row) for row in rows} - {self.dimension}:
             raise EmbeddingError(
@@ -88,7 +88,7 @@ class Embedding:
         return vectors
 
 
-def explain_failure(error: Exception, place: str, key_variable: str) -> EmbeddingError:
+def explain_failure(error: Exception, host: str, key_variable: str) -> EmbeddingError:
     """Return the error for users of any client's exception, by its status or type."""
     if isinstance(error, EmbeddingError):
         return error
@@ -99,20 +99,20 @@ def explain_failure(error: Exception, place: str, key_variable: str) -> Embeddin
     detail = str((body.get("message") if isinstance(body, dict) else "") or error)
     detail = " ".join(detail.split())[:DETAIL_CHARACTERS].rstrip(".")
     if isinstance(error, ImportError):
-        message = f"{place} needs a package that is not installed: {error.name or detail}."
+        message = f"{host} needs a package that is not installed: {error.name or detail}."
         hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
     elif status in (401, 403):  # the detail may hold the key
-        message, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+        message, hint = f"{host} refused the key (status {status}).", f"Check {key_variable}."
     elif status is not None:
-        message = f"{place} answered with status {status}: {detail}."
+        message = f"{host} answered with status {status}: {detail}."
         hint = "Check CODEQA_EMBEDDING, its _DIMENSION and _BATCH, and the provider's base URL."
         if status in (408, 429) or status >= 500:
             hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {RUN_AGAIN}"
     elif any(word in types for word in ("connect", "timeout", "network")):
-        message = f"{place} cannot be reached: {detail}."
+        message = f"{host} cannot be reached: {detail}."
         hint = f"Check the network and the provider's base URL. {RUN_AGAIN}"
     else:
-        message = f"{place} failed: {type(error).__name__}: {detail}."
+        message = f"{host} failed: {type(error).__name__}: {detail}."
         hint = f"Check {key_variable}. {RUN_AGAIN}" if key_variable else RUN_AGAIN
     return EmbeddingError(message, hint)
 
@@ -241,12 +241,12 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
         )
     dimension = settings.embedding_dimension
     version = "1"
-    place, key_variable = settings.embedding, f"{provider.upper().replace('-', '_')}_API_KEY"
+    host, key_variable = settings.embedding, f"{provider.upper().replace('-', '_')}_API_KEY"
     function: Any
     if provider in PROVIDERS:
         function = _hosted_model(settings, provider, name)
         dimension = function.dimension
-        place = f"{function.provider.title} ({urlsplit(function.base_url).netloc})"
+        host = f"{function.provider.title} ({urlsplit(function.base_url).netloc})"
     elif model := local_model(settings.embedding):
         function = LocalModel(model)
         dimension = dimension or len(function.compute_query_embeddings("dimension")[0])
@@ -261,9 +261,9 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
         except (NotImplementedError, TypeError) as error:
             raise _unknown_dimension(settings.embedding) from error
         except Exception as error:
-            raise explain_failure(error, place, key_variable) from error
+            raise explain_failure(error, host, key_variable) from error
     tokens = settings.embedding_tokens
-    return Embedding(settings.embedding, version, dimension, tokens, function, place, key_variable)
+    return Embedding(settings.embedding, version, dimension, tokens, function, host, key_variable)
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:

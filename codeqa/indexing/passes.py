@@ -30,7 +30,7 @@ from codeqa.settings import Settings
 from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.schema import REFINED, UNIT_TABLES, one_of, read_rows, record_of, vector_array
-from codeqa.store.writer import TableWriter, keep_comments
+from codeqa.store.writer import TableWriter, keep_descriptions
 from codeqa.types import Progress
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _touched(batch: Batch, manifest: Mapping[str, FileRecord]) -> Iterator[FileR
 
 def embed(writer: TableWriter, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:
     """Return the fast vectors of each unit table's rows; keep the descriptions of methods."""
-    keep_comments(writer, batch)
+    keep_descriptions(writer, batch)
     vectors = {}
     for table in UNIT_TABLES:
         if fast and batch.tables[table]:

@@ -73,8 +73,8 @@ def _first(items: list[str]) -> list[str]:
 
 def use_lines(tables: Tables, unit: Unit) -> str:
     """List the lines that use a constant or a class, source before tests."""
-    places = use_places(tables, usages(tables, unit), "use")
-    lines = [place for place, in_test in places if not in_test and place.kind != "import"]
+    groups = use_places(tables, usages(tables, unit), "use")
+    lines = [place for place, in_test in groups if not in_test and place.kind != "import"]
     left = max(0, len(lines) - CALLERS)
     return bullet_list("**Used in**:", map(place_item, lines[:CALLERS]), left)
 
@@ -84,20 +84,20 @@ def values_named(tables: Tables, unit: Unit) -> str:
     names = list(dict.fromkeys(CAPITALS.findall(unit.source_code)))
     if not names:
         return ""
-    places: dict[str, list[_DefiningCode]] = {}
+    definitions_by_name: dict[str, list[_DefiningCode]] = {}
     for definition in tables.named(list(map(name_key, names)), SAME_NAME * len(names)):
-        place = _DefiningCode(definition.path, definition.start_line, definition.source_code)
-        places.setdefault(definition.name, []).append(place)
+        span = _DefiningCode(definition.path, definition.start_line, definition.source_code)
+        definitions_by_name.setdefault(definition.name, []).append(span)
     for head in [part for part in tables.in_file(unit.path) if part.is_head]:
         for number, line in constants(head.source_code.split("\n")):
-            place = _DefiningCode(head.path, head.start_line + number - 1, line)
+            span = _DefiningCode(head.path, head.start_line + number - 1, line)
             for name in CAPITALS.findall(line.partition("=")[0]):
-                places.setdefault(name, []).append(place)
+                definitions_by_name.setdefault(name, []).append(span)
     values: list[str] = []
     for name in names:
-        own = places.get(name, [])
-        own = [place for place in own if place.path == unit.path] or own
-        if len({place[:2] for place in own}) != 1:
+        own = definitions_by_name.get(name, [])
+        own = [span for span in own if span.path == unit.path] or own
+        if len({span[:2] for span in own}) != 1:
             continue
         path, first, code = own[0]
         lines = enumerate(code.split("\n"), first)

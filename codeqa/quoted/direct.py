@@ -178,7 +178,7 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
     if not terms:
         return ""
     best, text = LEAST_WORTH, ""
-    for place, unit in enumerate(units):
+    for index, unit in enumerate(units):
         own = name_parts(words(f"{unit.path} {unit.qualified_name}"))
         for n, line, match in _values_in(unit):
             name = {stem(part) for part in split_identifier(match["key"])}
@@ -186,7 +186,7 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
                 continue
             present = (name | own | name_parts(words(line))) & terms
             worth = len(name & terms) / len(name) * len(present) / len(terms)
-            worth *= (1 if _LITERAL.match(line, match.end()) else TYPED) - place * LATER
+            worth *= (1 if _LITERAL.match(line, match.end()) else TYPED) - index * LATER
             if worth > best:
                 best, number = worth, unit.start_line + n
                 text = f"**{code_span(line.strip()[:LINE_CHARACTERS])}** "

@@ -97,9 +97,9 @@ def find_repository(settings: Settings, repo: str) -> Location:
     roots: list[Path] = []
     if "\0" not in repo:  # no path may hold one
         roots = [Path(repo), with_home(Path(repo)).resolve()]
-    matches = [place for place in locations if place.id == repo or place.root in roots]
+    matches = [location for location in locations if location.id == repo or location.root in roots]
     if not matches:
-        matches = [place for place in locations if place.name == repo]
+        matches = [location for location in locations if location.name == repo]
     if not matches:
         raise NotFoundError(f"{repo} is not indexed.", "See `codeqa repos list`.")
     if len(matches) > 1:

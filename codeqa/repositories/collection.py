@@ -1,6 +1,6 @@
 """Copy the rows of several repositories into one set of tables, so that one search covers them all.
 
-A column holds the end of each row's repository id. Searches are narrowed by it, and paths and ids
+A column holds the short id of each row's repository. Searches are narrowed by it, and paths and ids
 begin with it, where users read the repository's name (`reader.Scope`). A file is copied again when
 it, a description or a vector of it differs, in the write order of `writer`.
 
@@ -29,7 +29,7 @@ from codeqa.indexing.indexer import Listener
 from codeqa.indexing.runs import RunRecorder, hold, refusals_explained
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations
-from codeqa.store.location import connect, end_of, remove, stamp_of, tables_of
+from codeqa.store.location import connect, remove, short_id, stamp_of, tables_of
 from codeqa.store.reader import Scope, ScopedReader, TableReader, damage
 from codeqa.store.records import FileRecord, first_edge
 from codeqa.store.schema import (
@@ -71,9 +71,9 @@ class Collection:
         self.looked_at = set[str]()
         """Ids of the repositories whose files this process has compared with their index."""
         self.alone = functools.lru_cache(MOST_ALONE)(
-            lambda end, name: Tables(self.location, self.part({end: name}))
+            lambda repo_id, name: Tables(self.location, self.part({repo_id: name}))
         )
-        """Tables of one repository, by the end of its id and its name."""
+        """Tables of one repository, by its short id and its name."""
         self.trouble = ""  # why the last attempt to copy failed; '' where it did not
         self._tidying: threading.Thread | None = None
         self._sound = False
@@ -81,7 +81,7 @@ class Collection:
         self._reader: TableReader | None = None
 
     def copies(self) -> Mapping[str, Copied]:
-        """Return the state of each repository's copy, by the end of its id."""
+        """Return the state of each repository's copy, by its short id."""
         meta = Meta()
         with contextlib.suppress(CodeQAError):  # deleted to make room, or damaged
             self._reader = self._reader or TableReader(self.location)
@@ -89,22 +89,22 @@ class Collection:
         return meta.members if meta.parser == LAYOUT else {}
 
     def part(self, names: Mapping[str, str]) -> ScopedReader:
-        """Return a reader of some repositories: end of the id → name."""
+        """Return a reader of some repositories: short id → name."""
         assert self._reader, "copies() opens it"
         return ScopedReader(self._reader, Scope(names))
 
     def copy(
         self,
-        places: Mapping[str, Location],
+        locations: Mapping[str, Location],
         wait: float = math.inf,
         progress: Listener = lambda _: None,
     ) -> bool:
-        """Copy what changed in the indices at `places`; a failure is noted in `trouble`.
+        """Copy what changed in the indices at `locations`; a failure is noted in `trouble`.
 
         Returns False where another process or thread copies for longer than `wait` seconds.
         """
         suspect = self._reader is not None and self._reader.failed
-        if self._sound and not suspect and not _stale(self.copies(), places):
+        if self._sound and not suspect and not _stale(self.copies(), locations):
             return True
         deadline = time.monotonic() + wait
 
@@ -124,9 +124,9 @@ class Collection:
                     self.mend(thorough=False)
                 self._sound = False
                 indexed = list_locations(self.settings, "repos", "revs/*")
-                ends = {end_of(location.id) for location in indexed} | places.keys()
+                repo_ids = {short_id(location.id) for location in indexed} | locations.keys()
                 with RunRecorder(self.location, progress, lambda: "", lambda: False) as recorder:
-                    self._fill(places, ends, recorder)
+                    self._fill(locations, repo_ids, recorder)
                 self._sound, self.trouble = True, ""
         except IndexBusyError:
             return False
@@ -155,9 +155,9 @@ class Collection:
 
     # In one piece, for every table must be complete before the collection counts as such.
     def _fill(
-        self, places: Mapping[str, Location], ends: Container[str], progress: Listener
+        self, locations: Mapping[str, Location], repo_ids: Container[str], progress: Listener
     ) -> None:
-        """Copy what changed in the indices at `places`, and remove repositories not among `ends`.
+        """Copy what changed in the indices at `locations`, and remove all but `repo_ids`.
 
         Only the first rows get indices here; later `tidy` builds them. Raises what `progress` and
         LanceDB raise; what was committed stays valid.
@@ -165,25 +165,25 @@ class Collection:
         vector = record_of(fast_embedding())
         writer = TableWriter.open(self.location, LAYOUT, vector, collection=True)
         before = {} if writer.fresh else writer.meta.members
-        removed = [end for end in before if end not in ends]
-        stale = _stale(before, places)
+        removed = [repo_id for repo_id in before if repo_id not in repo_ids]
+        stale = _stale(before, locations)
         if not (stale or removed or writer.meta.dirty):
             return
         if writer.meta.dirty and not writer.fresh:
             writer.begin(writer.manifest())
-        copies = {end: copied for end, copied in before.items() if end in ends}
-        for end in stale:
-            copies[end] = replace(copies.get(end, Copied()), stamp=-1)
+        copies = {repo_id: copied for repo_id, copied in before.items() if repo_id in repo_ids}
+        for repo_id in stale:
+            copies[repo_id] = replace(copies.get(repo_id, Copied()), stamp=-1)
         # A run that is killed from here on leaves a part of each behind.
         writer.update_meta(dirty=True, members=copies)
         if removed:
             for handle in writer.tables.values():
                 handle.delete(one_of(REPOSITORY, removed))
         copier = _Copier(writer, copies, self.settings.embedding)
-        for number, end in enumerate(stale):
+        for number, repo_id in enumerate(stale):
             # Without its name: users of other repositories see this progress.
             progress(Progress("putting repositories together", number, len(stale)))
-            copier.copy(end, places[end], first=end not in before)
+            copier.copy(repo_id, locations[repo_id], first=repo_id not in before)
         copier.commit()
         if writer.first_build:
             progress(Progress("building the text index", 0, 0))
@@ -240,10 +240,10 @@ def forget_removed(settings: Settings) -> None:
         collection.close(0)
 
 
-def _stale(copies: Mapping[str, Copied], places: Mapping[str, Location]) -> list[str]:
+def _stale(copies: Mapping[str, Copied], locations: Mapping[str, Location]) -> list[str]:
     """Return the repositories whose own index changed since it was copied."""
     none = Copied(-2)  # stamp_of gives none below 0
-    return [end for end, at in places.items() if copies.get(end, none).stamp != stamp_of(at)]
+    return [id_ for id_, at in locations.items() if copies.get(id_, none).stamp != stamp_of(at)]
 
 
 class _Copier:
@@ -253,7 +253,7 @@ class _Copier:
         self._writer, self._copies, self._embedding = writer, copies, embedding
         self._waiting: list[dict[str, pa.Table]] = []
 
-    def copy(self, end: str, location: Location, *, first: bool) -> None:
+    def copy(self, repo_id: str, location: Location, *, first: bool) -> None:
         """Copy what differs in the index at `location`, all of it the `first` time.
 
         Notes in the copies what came of it. Raises what LanceDB raises.
@@ -263,17 +263,17 @@ class _Copier:
             own = TableReader(location)
             meta = own.snapshot().meta
             columns = self._comparable_vectors(meta)
-            for rows in _changed(self._writer, own, end, columns, first=first):
+            for rows in _changed(self._writer, own, repo_id, columns, first=first):
                 self._waiting.append(rows)
                 if sum(len(tables["edges"]) for tables in self._waiting) >= COMMIT_EDGES:
                     self.commit()
             if not meta.complete or meta.dirty:
                 stamp = -1
-            self._copies[end] = Copied(stamp, meta.complete, meta.expected, columns)
+            self._copies[repo_id] = Copied(stamp, meta.complete, meta.expected, columns)
         except CodeQAError as error:
             if not isinstance(error, IndexMissingError):
                 stamp = -1
-            self._copies[end] = replace(self._copies[end], stamp=stamp, problem=str(error))
+            self._copies[repo_id] = replace(self._copies[repo_id], stamp=stamp, problem=str(error))
 
     def _comparable_vectors(self, meta: Meta) -> tuple[str, ...]:
         """Return the vector columns of an index that were made as those of the collection.
@@ -286,8 +286,8 @@ class _Copier:
             self.commit()
             writer.refine_with(refined)
             # That drops the other repositories' vectors: all are compared again.
-            for end, copied in self._copies.items():
-                self._copies[end] = replace(copied, stamp=-1, columns=())
+            for repo_id, copied in self._copies.items():
+                self._copies[repo_id] = replace(copied, stamp=-1, columns=())
         columns = []
         if meta.vector and meta.vector == record_of(fast_embedding()):
             columns.append("vector")
@@ -311,7 +311,7 @@ class _Copier:
 
 
 def _changed(
-    writer: TableWriter, own: TableReader, end: str, columns: Sequence[str], *, first: bool
+    writer: TableWriter, own: TableReader, repo_id: str, columns: Sequence[str], *, first: bool
 ) -> Iterator[dict[str, pa.Table]]:
     """Yield the rows of files that differ from their copy, some files at a time.
 
@@ -324,11 +324,11 @@ def _changed(
         flags = dict[str, str]()
         if table != "files":
             names, flags = UNIT_STATE, {key: f"{key} IS NOT NULL" for key in columns}
-        here = own.arrow(table, _as_copied(end, names) | flags)
+        here = own.arrow(table, _as_copied(repo_id, names) | flags)
         there = here.slice(0, 0)
         if not first:
             there_columns = {key: f"`{key}`" for key in names} | flags
-            condition = f"{REPOSITORY} = {quote(end)}"
+            condition = f"{REPOSITORY} = {quote(repo_id)}"
             there = read_rows(writer.tables[table], there_columns, condition)
         keys = here.schema.names
         changed.update(here.join(there, keys, join_type="left anti")["path"].to_pylist())
@@ -342,9 +342,9 @@ def _changed(
         part = paths[start : start + COMMIT_FILES]
         condition = ""
         if len(part) != len(present):
-            condition = one_of("path", (path[len(end) + 1 :] for path in part))
+            condition = one_of("path", (path[len(repo_id) + 1 :] for path in part))
         # The manifest first: what is written meanwhile then differs from it, and is copied next.
-        yield {t: _rows(writer, own, t, condition, end, columns) for t in reversed(TABLES)}
+        yield {t: _rows(writer, own, t, condition, repo_id, columns) for t in reversed(TABLES)}
 
 
 def _rows(
@@ -352,7 +352,7 @@ def _rows(
     own: TableReader,
     table: str,
     condition: str,
-    end: str,
+    repo_id: str,
     columns: Sequence[str],
 ) -> pa.Table:
     """Return the rows of `table` that meet `condition`, as the collection has them."""
@@ -361,7 +361,7 @@ def _rows(
 
     schema = writer.tables[table].schema
     empty = {"vector", REFINED}.difference(columns)
-    sql = _as_copied(end, [key for key in schema.names if key not in empty])
+    sql = _as_copied(repo_id, [key for key in schema.names if key not in empty])
     if table == "edges":
         sql["id"] = "id"
     rows = own.arrow(table, sql, condition)
@@ -369,15 +369,15 @@ def _rows(
         if field.name in empty:
             rows = rows.add_column(index, field, pa.nulls(len(rows), field.type))
     if table == "edges":  # numbered by their paths, which other repositories have as well
-        rows = rows.set_column(0, "id", pc.bit_wise_xor(rows["id"], first_edge(end)))
+        rows = rows.set_column(0, "id", pc.bit_wise_xor(rows["id"], first_edge(repo_id)))
     return rows.cast(schema)
 
 
-def _as_copied(end: str, names: Iterable[str]) -> dict[str, str]:
+def _as_copied(repo_id: str, names: Iterable[str]) -> dict[str, str]:
     """Return columns of a repository's own tables as the collection has them, in SQL."""
     sql = {name: f"`{name}`" for name in names}
     for name in sql.keys() & set(PREFIXED):
-        sql[name] = f"coalesce({quote(f'{end}/')} || nullif({name}, ''), '')"
+        sql[name] = f"coalesce({quote(f'{repo_id}/')} || nullif({name}, ''), '')"
     if REPOSITORY in sql:
-        sql[REPOSITORY] = quote(end)
+        sql[REPOSITORY] = quote(repo_id)
     return sql

@@ -26,7 +26,7 @@ from codeqa.repositories.collection import Collection
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables, list_locations
 from codeqa.store.copies import CopyCache
-from codeqa.store.location import end_of
+from codeqa.store.location import short_id
 from codeqa.store.schema import Copied, Meta, plain_path
 from codeqa.text import counted
 from codeqa.types import IndexStatus
@@ -37,7 +37,7 @@ BEING_COPIED = "The repositories are being put together."
 LONGEST_WAIT = 5.0  # seconds that a question waits while another one copies repositories
 MOST_NAMED = 50  # repositories that an error names
 MOST_IN_TITLE = 3  # repositories whose names stand for all of them
-ID_SEPARATOR = "~"  # between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories
+ID_SEPARATOR = "~"  # between their short ids: `3fa2b1c0~8d21e6aa` stands for two repositories
 ALL = ID_SEPARATOR  # stands for every repository that is indexed
 MOST_REPOSITORIES = 400
 """Chosen one by one: their ids are sent in an address, of which some servers read 4,094 bytes."""
@@ -62,9 +62,9 @@ def locations_of(
     if id_ == ALL:
         locations = list_locations(settings)
     else:
-        ends = list(map(end_of, id_.split(ID_SEPARATOR)))
+        repo_ids = list(map(short_id, id_.split(ID_SEPARATOR)))
         locations = list_locations(settings, "repos", "revs/*")
-        locations = [location for location in locations if end_of(location.id) in ends]
+        locations = [location for location in locations if short_id(location.id) in repo_ids]
     locations = [location for location in locations if among(location)]
     if not locations:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
@@ -72,26 +72,26 @@ def locations_of(
 
 
 class MultiRepoTables(Tables):
-    """The rows that `collection` holds of the repositories at `places`; `opened` comes first."""
+    """The rows that `collection` holds of some repositories; call `opened` first."""
 
     def __init__(
         self,
         collection: Collection,
         id_: str,
-        places: Sequence[Location],
+        locations: Sequence[Location],
         progress: Listener = lambda _: None,
     ) -> None:
-        named = member_names(places)
+        named = member_names(locations)
         title = " + ".join(named) if len(named) <= MOST_IN_TITLE else f"{len(named)} repositories"
-        self._places = {end_of(location.id): location for location in named.values()}
-        self._names = {end_of(location.id): name for name, location in named.items()}
-        id_ = id_ or ID_SEPARATOR.join(sorted(self._places))
+        self._locations = {short_id(location.id): location for location in named.values()}
+        self._names = {short_id(location.id): name for name, location in named.items()}
+        id_ = id_ or ID_SEPARATOR.join(sorted(self._locations))
         root = collection.location.folder / title
         self.location = replace(collection.location, root=root, id=id_)
         self._collection, self._progress = collection, progress
         self._lock, self._checked = threading.Lock(), -math.inf
         self._copies: dict[str, Copied] = {}
-        self._readable: dict[str, str] = {}  # end of the id → name of what can be read
+        self._readable: dict[str, str] = {}  # short id → name of what can be read
 
     def opened(self, wait: float = LONGEST_WAIT) -> MultiRepoTables:
         """Return these tables with all that the repositories' own indices hold by now.
@@ -100,17 +100,16 @@ class MultiRepoTables(Tables):
         repository that cannot be read is left out, and tried again after RETRY_SECONDS. Raises
         IndexMissingError where none can be.
         """
-        interval = LOOK_INTERVAL if len(self._readable) == len(self._places) else RETRY_SECONDS
+        interval = LOOK_INTERVAL if len(self._readable) == len(self._locations) else RETRY_SECONDS
         due = time.monotonic() - self._checked >= interval
-        if due and self._collection.copy(self._places, wait, self._progress):
+        if due and self._collection.copy(self._locations, wait, self._progress):
             self._checked = time.monotonic()
         with self._lock:
             copies, before = self._collection.copies(), self._readable
             missing = Copied(problem=self._collection.trouble or BEING_COPIED)
-            self._copies = {end: copies.get(end, missing) for end in self._places}
-            self._readable = {
-                end: self._names[end] for end, copied in self._copies.items() if not copied.problem
-            }
+            self._copies = {repo_id: copies.get(repo_id, missing) for repo_id in self._locations}
+            readable = [id_ for id_, copied in self._copies.items() if not copied.problem]
+            self._readable = {id_: self._names[id_] for id_ in readable}
             if not self._readable:
                 reasons = " ".join(self.notices)
                 raise IndexMissingError("None of these repositories can be read.", reasons)
@@ -122,35 +121,35 @@ class MultiRepoTables(Tables):
     @property
     def notices(self) -> tuple[str, ...]:
         sentences = []
-        missing = set(self.location.id.split(ID_SEPARATOR)) - self._places.keys() - {""}
+        missing = set(self.location.id.split(ID_SEPARATOR)) - self._locations.keys() - {""}
         if missing:
             count = counted(len(missing), "repository", "repositories")
             sentences.append(f"No longer indexed: {count}.")
-        for end, copied in self._copies.items():
-            name = self._names[end]
+        for repo_id, copied in self._copies.items():
+            name = self._names[repo_id]
             if copied.problem:
-                sentences.append(f"{self._places[end].name} is left out. {copied.problem}")
+                sentences.append(f"{self._locations[repo_id].name} is left out. {copied.problem}")
             elif not copied.complete:
-                files = f"{self._collection.alone(end, name).counts().files:,}"
+                files = f"{self._collection.alone(repo_id, name).counts().files:,}"
                 if copied.expected:
                     files += f" of {copied.expected:,}"
                 sentences.append(f"{name} is still being indexed: {files} files so far.")
         return tuple(sorted(sentences))
 
     def _split(self, path: str) -> tuple[str, str, str]:
-        """Return the repository of `path` by its id's end ('' for none), its name, the rest."""
+        """Return the repository of `path` by its short id ('' for none), its name, the rest."""
         name, _, inside = path.partition("/")
-        return self._reader.scope.ends.get(name, ""), name, inside
+        return self._reader.scope.repo_ids.get(name, ""), name, inside
 
     def around(self, path: str) -> Tables:
-        end, name, _ = self._split(path)
-        return self._collection.alone(end, name) if end else self
+        repo_id, name, _ = self._split(path)
+        return self._collection.alone(repo_id, name) if repo_id else self
 
     def place_of(self, path: str) -> tuple[Path, str]:
-        end, _, inside = self._split(path)
-        if end:
-            return self._places[end].root, inside
-        names = sorted(self._reader.scope.ends)
+        repo_id, _, inside = self._split(path)
+        if repo_id:
+            return self._locations[repo_id].root, inside
+        names = sorted(self._reader.scope.repo_ids)
         more = " …" if len(names) > MOST_NAMED else ""
         raise NotFoundError(
             "This works with one repository at a time.",
@@ -158,9 +157,9 @@ class MultiRepoTables(Tables):
         )
 
     def plain_path(self, written: str) -> str:
-        for end, place in self._places.items():
-            if f"{written}/".startswith(f"{place.root.as_posix()}/"):
-                return f"{self._names[end]}/{plain_path(written, place.root)}"
+        for repo_id, location in self._locations.items():
+            if f"{written}/".startswith(f"{location.root.as_posix()}/"):
+                return f"{self._names[repo_id]}/{plain_path(written, location.root)}"
         return super().plain_path(written)
 
     def meta(self) -> Meta:
@@ -173,7 +172,7 @@ class MultiRepoTables(Tables):
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
         # Only vectors that every repository has can be compared.
-        shared = set.intersection(*(set(self._copies[end].columns) for end in self._readable))
+        shared = set.intersection(*(set(self._copies[id_].columns) for id_ in self._readable))
         return [pair for pair in super().vector_columns() if pair[0] in shared]
 
 
@@ -184,12 +183,12 @@ class MultiRepoIndexer(BackgroundIndexer):
     the index when they are first opened, and when a question meets a file that changed.
     """
 
-    def __init__(self, tables: MultiRepoTables, places: Sequence[Location]) -> None:
+    def __init__(self, tables: MultiRepoTables, locations: Sequence[Location]) -> None:
         self._collection = tables._collection
         super().__init__(self._collection.settings, tables.location, tables.opened)
         self._follows = False
         self._together = tables
-        self._members = [BackgroundIndexer(self.settings, place) for place in places]
+        self._members = [BackgroundIndexer(self.settings, location) for location in locations]
         for indexer in self._members:  # they pause and end together
             indexer.signals.stop = self.signals.stop
             indexer.signals.paused = self.signals.paused

@@ -212,9 +212,9 @@ def merge(
     each of these stays among the first FIRST_STAYS, and at most `top`.
     """
     merged = list(hits)
-    for place, hit in enumerate(hits):
+    for index, hit in enumerate(hits):
         if only_by_draft(hit):
-            merged[place] = replace(hit, why=(*hit.why, FOUND_BY_HYDE))
+            merged[index] = replace(hit, why=(*hit.why, FOUND_BY_HYDE))
     if own:
         rank_before = [hit.unit.id for hit in merged].index(own[0].unit.id)
         _keep_first(merged, rank_before, list(map(only_by_draft, merged)), min(FIRST_STAYS, top))
@@ -227,15 +227,15 @@ def merge(
     return merged, files
 
 
-def _keep_first(ranked: list[_T], place: int, by_draft: Sequence[bool], within: int) -> None:
-    """Move the item at `place` among the first `within` and before every item found `by_draft`.
+def _keep_first(ranked: list[_T], index: int, by_draft: Sequence[bool], within: int) -> None:
+    """Move the item at `index` among the first `within` and before every item found `by_draft`.
 
-    Its score rises to that of the item whose place it takes; the others keep their order.
+    Its score rises to that of the item that it moves before; the others keep their order.
     """
     first_by_draft = by_draft.index(True) if True in by_draft else len(by_draft)
-    target = min(place, first_by_draft, within - 1)
-    score = max(ranked[place].score, ranked[target].score)
-    ranked.insert(target, replace(ranked.pop(place), score=score))
+    target = min(index, first_by_draft, within - 1)
+    score = max(ranked[index].score, ranked[target].score)
+    ranked.insert(target, replace(ranked.pop(index), score=score))
 
 
 def join(candidates: Candidates, others: Candidates) -> Candidates:

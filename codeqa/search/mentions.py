@@ -315,7 +315,7 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
     those of an indexed file, or all of its path is, and that file defines its function. Where the
     code has moved since, the line is the definition's first.
     """
-    places: dict[tuple[str, int], tuple[Unit, int]] = {}
+    units_by_line: dict[tuple[str, int], tuple[Unit, int]] = {}
     by_name = tables.catalogue().by_file_name
     for frame in frames:
         paths = by_name.get(frame.path.rstrip("/").rpartition("/")[2], ())
@@ -327,9 +327,9 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
                 unit = namesakes[0] if namesakes else None
             if unit is not None:
                 line = frame.line if unit is innermost else unit.start_line
-                places.setdefault((unit.id, line), (unit, line))
+                units_by_line.setdefault((unit.id, line), (unit, line))
                 break
-    return list(places.values())
+    return list(units_by_line.values())
 
 
 def smallest_around(units: Iterable[Unit], line: int) -> Unit | None:

@@ -134,13 +134,13 @@ def rank(candidates: Candidates, query: Query) -> list[Hit]:
     `RankingSignals.explain` fills in `why`: finding the words costs more than ranking.
     """
     scored = dict(candidates.channels)
-    places: dict[str, dict[str, int]] = {key: {} for key in candidates.units}
+    ranks: dict[str, dict[str, int]] = {key: {} for key in candidates.units}
     for name, scores in candidates.channels.items():
         if name in DIRECT_CHANNELS:
             del scored[name]
         ordered = sorted(scores, key=scores.__getitem__, reverse=True)
-        for place, key in enumerate(ordered, 1):
-            places[key][name] = place
+        for rank_in_channel, key in enumerate(ordered, 1):
+            ranks[key][name] = rank_in_channel
     fused = fuse(scored)
     signals = RankingSignals(candidates, query)
     hits = []
@@ -151,7 +151,7 @@ def rank(candidates: Candidates, query: Query) -> list[Hit]:
         score = max(0.0, score)
         for factor, _ in penalties(unit, signals):
             score *= factor
-        hits.append(Hit(unit, score, (), places[key]))
+        hits.append(Hit(unit, score, (), ranks[key]))
     hits.sort(key=lambda hit: (-hit.score, hit.unit.path, hit.unit.start_line))
     return hits
 

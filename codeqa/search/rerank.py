@@ -99,16 +99,16 @@ def used_by_better(hits: Sequence[Hit]) -> list[float]:
     name; a unit that only encloses another does not use it.
     """
     by_name: dict[str, list[int]] = {}
-    for place, hit in enumerate(hits):
+    for index, hit in enumerate(hits):
         if hit.unit.kind not in TEXT_KINDS and hit.unit.kind != "module":
-            by_name.setdefault(hit.unit.name, []).append(place)
+            by_name.setdefault(hit.unit.name, []).append(index)
     values = [0.0] * len(hits)
-    for place, hit in enumerate(hits):
+    for index, hit in enumerate(hits):
         unit = hit.unit
         if unit.kind in TEXT_KINDS:
             continue
         for name in by_name.keys() & set(_NAME.findall(unit.source_code[:READ_CHARACTERS])):
             for other in by_name[name]:
                 if name != unit.name and not encloses(unit, hits[other].unit):
-                    values[other] += 1 / (place + 1) / len(by_name[name])
+                    values[other] += 1 / (index + 1) / len(by_name[name])
     return [min(1.0, value) for value in values]

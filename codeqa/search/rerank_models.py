@@ -242,8 +242,8 @@ def load_pytorch(model: str) -> Score:
 
     def score(question: str, texts: Sequence[str]) -> list[float]:
         ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
-        by_place = {result.document.doc_id: float(result.score) for result in ranked.results}
-        return [by_place[place] for place in range(len(texts))]
+        by_index = {result.document.doc_id: float(result.score) for result in ranked.results}
+        return [by_index[index] for index in range(len(texts))]
 
     return score
 
@@ -294,8 +294,8 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
                 f"Check CODEQA_RERANKER, {alias}_API_KEY and {alias}_BASE_URL.",
             )
         results = response.json()["results"]
-        by_place = {result["index"]: float(result["relevance_score"]) for result in results}
-        return [by_place[place] for place in range(len(texts))]
+        by_index = {result["index"]: float(result["relevance_score"]) for result in results}
+        return [by_index[index] for index in range(len(texts))]
 
     host = "" if leads_here(url) else urlsplit(url).netloc
     return ModelReranker(f"{provider}/{model}", score, CANDIDATES, HOSTED_SECONDS, host)

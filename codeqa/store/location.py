@@ -102,8 +102,8 @@ def tables_of(settings: Settings, folder: Path, identity: str) -> str:
     return f"{base}/{identity}" if base else str(folder / "tables")
 
 
-def end_of(id_: str) -> str:
-    """Return the end of a repository's id, which no other repository's has."""
+def short_id(id_: str) -> str:
+    """Return the last part of a repository's id, which no other repository has."""
     return id_.rpartition("-")[2]
 
 

@@ -65,11 +65,11 @@ Key = tuple[str, int, tuple[int, ...]]  # database, generation and versions of t
 class Scope:
     """The repositories of a collection that are read; without `names` any tables as they are.
 
-    In a collection paths and ids begin with the end of a repository's id. Callers see and give the
+    In a collection paths and ids begin with the short id of a repository. Callers see and give the
     repository's name instead.
     """
 
-    names: Mapping[str, str]  # end of a repository's id → its name
+    names: Mapping[str, str]  # short id of a repository → its name
 
     @functools.cached_property
     def condition(self) -> str:
@@ -77,14 +77,14 @@ class Scope:
         return one_of(REPOSITORY, self.names) if self.names else ""
 
     @functools.cached_property
-    def ends(self) -> Mapping[str, str]:
-        """Map each repository's name to the end of its id."""
-        return {name: end for end, name in self.names.items()}
+    def repo_ids(self) -> Mapping[str, str]:
+        """Map each repository's name to its short id."""
+        return {name: repo_id for repo_id, name in self.names.items()}
 
     def stored(self, text: str) -> str:
         """Return a path or an id as the tables have it."""
         name, slash, rest = text.partition("/")
-        return self.ends.get(name, name) + slash + rest
+        return self.repo_ids.get(name, name) + slash + rest
 
     def stored_filter(self, where: Filter) -> Filter:
         """Return `where` for stored paths; one without a repository's name is within each."""
@@ -95,7 +95,7 @@ class Scope:
         return replace(where, paths=paths, excluded_paths=excluded_paths)
 
     def _stored_pattern(self, pattern: str) -> str:
-        if pattern.partition("/")[0] in self.ends:
+        if pattern.partition("/")[0] in self.repo_ids:
             return self.stored(pattern)
         return f"*/{pattern}" if {"*", "?"}.intersection(pattern) else f"*/{pattern}**"
 
@@ -109,9 +109,9 @@ class Scope:
         for number, column in enumerate(rows.schema):
             if column.name in PREFIXED and column.type == pa.string():
                 texts = rows[number].combine_chunks()
-                ends = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
-                distinct = [self.names.get(end, "") for end in ends.dictionary.to_pylist()]
-                names = pa.array(distinct, pa.string()).take(ends.indices)
+                ids = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
+                distinct = [self.names.get(id_, "") for id_ in ids.dictionary.to_pylist()]
+                names = pa.array(distinct, pa.string()).take(ids.indices)
                 rest = pc.utf8_slice_codeunits(texts, HASH_CHARACTERS)
                 rows = rows.set_column(number, column, pc.binary_join_element_wise(names, rest, ""))
         return rows

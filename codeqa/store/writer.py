@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
 
-DESCRIBED = "llm_comment != ''"
+HAS_DESCRIPTION = "llm_comment != ''"
 """Rows with a description."""
 PATHS_PER_STATEMENT = 1_000
 """Paths named in one condition; longer ones slow LanceDB's parser of SQL."""
@@ -114,7 +114,7 @@ class TableWriter:
     """Whether this writer created the tables, so that they hold only its own rows."""
     stored_paths: set[str] = field(default_factory=set)
     """Paths that have rows."""
-    described: Table | None = None
+    descriptions_source: Table | None = None
     """Table `methods` with the rows to replace, if any of them has a description (`begin`)."""
 
     @classmethod
@@ -189,8 +189,9 @@ class TableWriter:
         methods = self.previous.get("methods")
         if methods is None and self.stored_paths:
             methods = self.tables["methods"]
-        described = methods is not None and methods.count_rows(DESCRIBED)
-        self.described = methods if described else None
+        self.descriptions_source = None
+        if methods is not None and methods.count_rows(HAS_DESCRIPTION):
+            self.descriptions_source = methods
         if self.meta.dirty and not self.fresh:
             for table in ("methods", "classes", "edges"):
                 paths = read_rows(self.tables[table], ["path"])["path"].unique()
@@ -516,8 +517,8 @@ def index_config(column: str) -> Any:
 # belongs to the source that it was written for: a row whose source changed loses it.
 
 
-def write_comments(
-    writer: TableWriter, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
+def write_descriptions(
+    writer: TableWriter, pairs: Sequence[tuple[Unit, str]], fast: Embedding | None = None
 ) -> int:
     """Set the descriptions of methods in one commit; return how many rows changed.
 
@@ -527,50 +528,53 @@ def write_comments(
     """
     import pyarrow as pa
 
-    comments = {unit.id: (unit.source_code, text) for unit, text in described}
+    descriptions = {unit.id: (unit.source_code, text) for unit, text in pairs}
     handle = writer.tables["methods"]
-    rows = read_rows(handle, handle.schema.names, one_of("id", comments))
+    rows = read_rows(handle, handle.schema.names, one_of("id", descriptions))
     changed = []
     for row, unit in zip(rows.to_pylist(), units_of(rows), strict=True):
-        source, comment = comments[unit.id]
-        if row["llm_comment"] == comment or unit.source_code != source:
+        source, description = descriptions[unit.id]
+        if row["llm_comment"] == description or unit.source_code != source:
             continue
         row |= dict.fromkeys({"vector", REFINED} & row.keys(), None)
-        words = _with_words(search_text(unit), comment)
-        row |= {"llm_comment": comment, "code": unit_text(unit, comment), "search_text": words}
+        words = _with_words(search_text(unit), description)
+        row |= {"llm_comment": description, "code": unit_text(unit, description)}
+        row["search_text"] = words
         changed.append(row)
     if not changed:
         return 0
     data = pa.Table.from_pylist(changed, schema=handle.schema)
     if fast is not None and record_of(fast) == writer.meta.vector:
-        place = handle.schema.get_field_index("vector")
-        kind = handle.schema.field(place).type
+        column = handle.schema.get_field_index("vector")
+        kind = handle.schema.field(column).type
         vectors = vector_array(fast.embed_passages([row["code"] for row in changed]), kind)
-        data = data.set_column(place, handle.schema.field(place), vectors)
+        data = data.set_column(column, handle.schema.field(column), vectors)
     handle.merge_insert("id").when_matched_update_all().execute(data, on_bad_vectors="null")
     return len(changed)
 
 
-def keep_comments(writer: TableWriter, batch: Batch) -> None:
+def keep_descriptions(writer: TableWriter, batch: Batch) -> None:
     """Give the methods of `batch` the descriptions of stored rows with the same id and source.
 
     Call it before `batch` is embedded and written.
     """
     columns = batch.tables["methods"]
-    source = writer.described
+    source = writer.descriptions_source
     if source is None or not columns:
         return
-    comments, numbers = _stored_values(source, columns, "source_code", "llm_comment", DESCRIBED)
+    descriptions, numbers = _stored_values(
+        source, columns, "source_code", "llm_comment", HAS_DESCRIPTION
+    )
     for row, number in enumerate(numbers):
         if number is None:
             continue
-        comment, fields = comments[number].as_py(), decode(columns["code"][row])
-        doc = "\n".join(filter(None, (comment, fields.doc_comment)))
-        columns["llm_comment"][row] = comment
+        description, fields = descriptions[number].as_py(), decode(columns["code"][row])
+        doc = "\n".join(filter(None, (description, fields.doc_comment)))
+        columns["llm_comment"][row] = description
         columns["code"][row] = encode(replace(fields, doc_comment=doc))
-        columns["search_text"][row] = _with_words(columns["search_text"][row], comment)
+        columns["search_text"][row] = _with_words(columns["search_text"][row], description)
 
 
-def _with_words(text: str, comment: str) -> str:
+def _with_words(text: str, description: str) -> str:
     """Return the tokens of a unit followed by those of its description."""
-    return " ".join([text, *search_tokens(comment)])
+    return " ".join([text, *search_tokens(description)])

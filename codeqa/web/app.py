@@ -33,7 +33,7 @@ from codeqa.extensions import load_extension
 from codeqa.hosts import is_loopback
 from codeqa.repositories.multi_repo import member_names
 from codeqa.settings import Settings, load_settings
-from codeqa.store.location import end_of
+from codeqa.store.location import short_id
 from codeqa.web import (
     code_api,
     conversations_api,
@@ -130,7 +130,7 @@ def conversation() -> BaseResponse | str:
     location, together = engine.location, len(engine.repositories)
     chosen = {location.id for location in engine.repositories}
     repositories = [
-        {"name": name, "path": choice.root, "id": choice.id, "end": end_of(choice.id)}
+        {"name": name, "path": choice.root, "id": choice.id, "end": short_id(choice.id)}
         | {"chosen": choice.id in chosen}
         for name, choice in member_names(space.visible()).items()
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codeqa.errors import IndexBusyError, UsageError
-from codeqa.indexing.comments import add_comments, plan_comments
+from codeqa.indexing.method_descriptions import add_descriptions, plan_descriptions
 from codeqa.indexing.runs import CancelledError
 from codeqa.llm.models import Models
 from codeqa.repositories import RepositoryReport, open_location, sync_clone, take_clone
@@ -49,8 +49,8 @@ def before_indexing(settings: Settings, doing: str, arguments: Arguments, report
         with closing(Models(settings)) as models:
             if (model := models.answer_model()) is None:
                 raise UsageError("No language model is chosen.", "Choose one, or set CODEQA_MODEL.")
-            units, ask = plan_comments(settings, location, model.name).units, model.complete
-            add_comments(settings, location, units, ask, model.name, report, model.close)
+            units, ask = plan_descriptions(settings, location, model.name).units, model.complete
+            add_descriptions(settings, location, units, ask, model.name, report, model.close)
     return location.root
 
 

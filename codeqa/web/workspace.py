@@ -31,7 +31,7 @@ from codeqa.repository.clones import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
-from codeqa.store.location import confirm, end_of, location_of
+from codeqa.store.location import confirm, location_of, short_id
 from codeqa.web.board import AnswerBoard, ConversationKey, LocalBoard
 from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing
 from codeqa.web.run import Runs
@@ -203,7 +203,7 @@ class Workspace:
         rename_repository(self.settings, location, name)
         with self._lock:
             for key in list(self._engines):
-                if ID_SEPARATOR in key and end_of(location.id) in key:
+                if ID_SEPARATOR in key and short_id(location.id) in key:
                     del self._engines[key]  # not closed: it may be answering now
 
     def privacy(self) -> Privacy:
@@ -235,19 +235,19 @@ class Workspace:
                 f"Choose up to {MOST_REPOSITORIES}, or all.",
             )
         # The conversations keep this id, even if one of the repositories is removed.
-        key = id_ = ID_SEPARATOR.join(sorted(set(map(end_of, ends)))) or ALL
+        key = id_ = ID_SEPARATOR.join(sorted(set(map(short_id, ends)))) or ALL
         locations, hidden = list[Location](), frozenset[str]()
         suffix, collection = "", self._collection
         if id_ == ALL or user.sees:
             locations = locations_of(self.settings, id_, partial(may_see, user))
-            visible_ends = [end_of(location.id) for location in locations]
+            visible_ends = [short_id(location.id) for location in locations]
             everything = list_locations(self.settings)
             visible = [location for location in everything if may_see(user, location)]
             if len(visible) < len(everything):
                 collection = collection_of(self.settings, visible)
                 suffix = f" {collection.location.id}"
             if id_ == ALL:  # the key says which repositories that means now, for this user
-                hidden = frozenset(end_of(location.id) for location in everything).difference(
+                hidden = frozenset(short_id(location.id) for location in everything).difference(
                     visible_ends
                 )
                 key = " ".join((ALL, *visible_ends, "without", *sorted(hidden)))

@@ -38,7 +38,7 @@ from codeqa.repositories.multi_repo import MultiRepoTables
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate
-from codeqa.store.location import end_of, local_bytes
+from codeqa.store.location import local_bytes, short_id
 from codeqa.store.writer import index_config
 from research.benchmarks.machine import conditions, memory_mb
 from research.benchmarks.retrieval.sets import questions_of
@@ -131,7 +131,7 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
     told, before = [], 0
     for number in numbers:
         every = copies(places, number)
-        named = {end_of(one.id): one for one in every}
+        named = {short_id(one.id): one for one in every}
         began, processor = time.perf_counter(), time.process_time()
         collection._fill(named, named, lambda step: None)
         collection.tidy()
@@ -161,7 +161,7 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
         if number > 10:
             one["search_ten"] = times(settings, opened(collection, every[:10]))
         more = copies(places, number + math.ceil(number * CHANGED))
-        named = {end_of(each.id): each for each in more}
+        named = {short_id(each.id): each for each in more}
         began = time.perf_counter()
         collection._fill(named, named, lambda step: None)
         waited = time.perf_counter()

@@ -22,11 +22,11 @@ from codeqa.repositories.multi_repo import ALL, MultiRepoTables, locations_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
-from codeqa.store.location import connect, end_of
+from codeqa.store.location import connect, short_id
 from codeqa.store.reader import TableReader, damage, run_on_loop
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
-from codeqa.store.writer import TableWriter, existing_tables, write_comments
+from codeqa.store.writer import TableWriter, existing_tables, write_descriptions
 from codeqa.text.tokens import name_key
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
@@ -96,9 +96,9 @@ def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, lis
 def assert_copied(settings: Settings, *places: Location) -> None:
     location = Collection(settings).location
     for one in places:
-        mine = rows_of(location, where=f"{REPOSITORY} = '{end_of(one.id)}'")
-        assert mine == rows_of(one, end_of(one.id)), f"{one.name} is not as in its own index"
-    held = {end_of(one.id) for one in places}
+        mine = rows_of(location, where=f"{REPOSITORY} = '{short_id(one.id)}'")
+        assert mine == rows_of(one, short_id(one.id)), f"{one.name} is not as in its own index"
+    held = {short_id(one.id) for one in places}
     for table in TABLES:
         there = TableReader(location).arrow(table, (REPOSITORY,))[REPOSITORY].unique().to_pylist()
         assert {*there} <= held
@@ -126,7 +126,7 @@ def test_rows_are_those_of_each_repository_after_every_change_and_nothing_else_i
     with monkeypatch.context() as patch:
         patch.setattr(TableWriter, "put", noted)
         together(settings, left, right)
-    assert {path.partition("/")[0] for path in written} == {end_of(left.id)}
+    assert {path.partition("/")[0] for path in written} == {short_id(left.id)}
     (right.root / "new.py").write_text("def fresh():\n    return X\n")
     Indexer(settings, right).run()
     tables = together(settings, left, right)
@@ -194,14 +194,14 @@ def test_descriptions_and_vectors_that_come_later_are_copied(
         writer = TableWriter.open(one, meta.parser, meta.vector)
         unit = next(unit for unit in Tables(one).units() if unit.is_method)
         with writer.growing():
-            write_comments(writer, [(unit, "Says what it does.")])
+            write_descriptions(writer, [(unit, "Says what it does.")])
         if one is left:
             writer.refine_with(record)
             writer.tables["methods"].update(values={REFINED: [0.5] * 8})
             writer.update_meta(dirty=False)
     tables = together(settings, left, right)
-    mine = rows_of(tables.location, where=f"{REPOSITORY} = '{end_of(left.id)}'")
-    assert mine == rows_of(left, end_of(left.id))
+    mine = rows_of(tables.location, where=f"{REPOSITORY} = '{short_id(left.id)}'")
+    assert mine == rows_of(left, short_id(left.id))
     texts = [row["llm_comment"] for row in rows_of(tables.location)["methods"]]
     assert texts.count("Says what it does.") == 2
     # One of them has no such vectors, so that none is searched by them.

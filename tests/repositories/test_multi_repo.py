@@ -23,7 +23,7 @@ from codeqa.repositories.multi_repo import (
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, locate
-from codeqa.store.location import end_of
+from codeqa.store.location import short_id
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 
@@ -214,7 +214,7 @@ def test_a_server_keeps_few_combinations_open_whatever_ids_it_is_sent(
 ) -> None:
     monkeypatch.setattr("codeqa.web.workspace.MULTI_REPOS_OPEN", 2)
     space = Workspace(settings)
-    own = end_of(indexed[1][0].id)
+    own = short_id(indexed[1][0].id)
     joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(4)]
     for one in joint_ids:
         space.engine(one, LOCAL)

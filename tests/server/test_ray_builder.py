@@ -25,7 +25,7 @@ from codeqa.indexing.runs import read_run
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate
 from codeqa.store.records import units_of
-from codeqa.store.writer import write_comments
+from codeqa.store.writer import write_descriptions
 from codeqa.types import IndexSummary
 from codeqa_server import ray_builder
 from codeqa_server.ray_builder import RayBuilder
@@ -276,7 +276,7 @@ def test_an_edited_file_keeps_what_was_paid_for(
     units = before.tables["methods"].search().where("path = 'src/module_1.py'").limit(99)
     first, *_ = sorted(units_of(units.to_arrow()), key=lambda unit: unit.start_line)
     with before.growing():
-        write_comments(before, [(first, "What the zeppelin does.")], fast_embedding())
+        write_descriptions(before, [(first, "What the zeppelin does.")], fast_embedding())
     with (location.root / first.path).open("a") as file:
         file.write("\n\ndef added():\n    return 1\n")
     build(settings, location)

@@ -20,7 +20,7 @@ from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables
 from codeqa.store.schema import UNIT_TABLES
-from codeqa.store.writer import TableWriter, write_comments
+from codeqa.store.writer import TableWriter, write_descriptions
 from tests.kit.index_rows import age, rows
 from tests.kit.indexed import copied, indexed, write
 
@@ -111,7 +111,7 @@ def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
     before = stored(built)[unit.id]
     meta = tables.meta()
     writer = TableWriter.open(built.location, meta.parser, meta.vector)
-    assert write_comments(writer, [(unit, "Reads the index table.")], fast_embedding()) == 1
+    assert write_descriptions(writer, [(unit, "Reads the index table.")], fast_embedding()) == 1
     after = stored(built)[unit.id]
     assert "Reads the index table." in after[1] and not np.array_equal(before[2], after[2])
     assert_filled(built, installed())

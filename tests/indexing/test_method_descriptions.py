@@ -17,13 +17,13 @@ import llm_comments
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import ModelError, RateLimitError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import (
+from codeqa.indexing.method_descriptions import (
     CONCURRENT,
     MAX_CHARACTERS,
     PAUSES,
-    add_comments,
+    add_descriptions,
     describe,
-    plan_comments,
+    plan_descriptions,
 )
 from codeqa.llm.client import Model
 from codeqa.llm.models import Models
@@ -97,7 +97,7 @@ def test_a_description_is_paid_for_once_wherever_the_code_stands_until_it_change
 def test_no_more_requests_than_allowed_run_at_once(
     values: ValueStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 4)
+    monkeypatch.setattr("codeqa.indexing.method_descriptions.CONCURRENT", 4)
     running = most = 0
     lock = threading.Lock()
     gate = threading.Barrier(4, timeout=PATIENCE)
@@ -163,7 +163,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
 def host_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Passes while the host asks to wait."""
     clock = Clock()
-    monkeypatch.setattr("codeqa.indexing.comments.time", clock)
+    monkeypatch.setattr("codeqa.indexing.method_descriptions.time", clock)
     return clock
 
 
@@ -172,7 +172,7 @@ def test_a_host_that_never_answers_again_ends_the_run(
     seconds: float, values: ValueStore, host_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = host_clock.now
-    monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 2)
+    monkeypatch.setattr("codeqa.indexing.method_descriptions.CONCURRENT", 2)
     asked = []
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:
@@ -240,8 +240,8 @@ def location(made: Location, settings: Settings, tmp_path: Path) -> Location:
 
 
 def comment(settings: Settings, location: Location) -> int:
-    units = plan_comments(settings, location, "m").units
-    return add_comments(settings, location, units, complete, "m")
+    units = plan_descriptions(settings, location, "m").units
+    return add_descriptions(settings, location, units, complete, "m")
 
 
 def comments(location: Location) -> dict[str, str]:
@@ -259,15 +259,15 @@ def found_by(location: Location, word: str) -> list[str]:
 def test_the_plan_counts_what_is_sent_and_what_is_free(
     settings: Settings, location: Location
 ) -> None:
-    plan = plan_comments(settings, location, "m")
+    plan = plan_descriptions(settings, location, "m")
     assert (plan.requests, plan.stored, len(plan.units)) == (4, 0, 4)
     sent = sum(len(text) for text in FILES.values())
     assert sent / 4 < plan.tokens_sent < sent * 5
-    assert plan_comments(settings, location, "m", limit=1).requests == 1
+    assert plan_descriptions(settings, location, "m", limit=1).requests == 1
     comment(settings, location)
-    after = plan_comments(settings, location, "m")
+    after = plan_descriptions(settings, location, "m")
     assert (after.requests, after.stored, after.tokens_sent) == (0, 4, 0)
-    assert plan_comments(settings, location, "another").requests == 4
+    assert plan_descriptions(settings, location, "another").requests == 4
 
 
 def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described(
@@ -280,7 +280,7 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
         "tests/t.py": python("t"),
     }
     location = indexed(tmp_path, files).location
-    assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
+    assert [u.name for u in plan_descriptions(settings, location, "m").units] == ["own", "t"]
 
 
 # That they are found
@@ -349,7 +349,7 @@ def test_a_rebuild_keeps_the_descriptions(settings: Settings, location: Location
     for name in ("second", "third", "fourth"):
         assert {**after[name], "file_hash": ""} == {**before[name], "file_hash": ""}  # vectors too
     # What is known costs nothing: only the changed method is asked for.
-    assert plan_comments(settings, location, "m").requests == 1
+    assert plan_descriptions(settings, location, "m").requests == 1
 
 
 def test_indexing_goes_on_while_a_model_is_asked(settings: Settings, location: Location) -> None:
@@ -361,8 +361,8 @@ def test_indexing_goes_on_while_a_model_is_asked(settings: Settings, location: L
             summaries.append(Indexer(settings, location).run(wait=False))
         return complete(messages)
 
-    units = plan_comments(settings, location, "m").units
-    written = add_comments(settings, location, units, indexing, "m")
+    units = plan_descriptions(settings, location, "m").units
+    written = add_descriptions(settings, location, units, indexing, "m")
     assert (summaries[0].changed, written, comments(location)["third"]) == (1, 3, "")
 
 
@@ -375,9 +375,9 @@ def test_a_failure_keeps_what_was_described(settings: Settings, location: Locati
             raise ModelError("the host is down.", "Try again.")
         return complete(messages)
 
-    units = plan_comments(settings, location, "m").units
+    units = plan_descriptions(settings, location, "m").units
     with pytest.raises(ModelError, match="down"):
-        add_comments(settings, location, units, failing, "m")
+        add_descriptions(settings, location, units, failing, "m")
     described = {name for name, text in comments(location).items() if text}
     assert described == {"first", "second", "fourth"}
     assert comment(settings, location) == 1
@@ -392,11 +392,13 @@ def test_ctrl_c_ends_what_is_under_way_and_the_next_run_goes_on(
             raise KeyboardInterrupt
 
     ended: list[int] = []
-    units = plan_comments(settings, location, "m").units
+    units = plan_descriptions(settings, location, "m").units
     with pytest.raises(KeyboardInterrupt):
-        add_comments(settings, location, units, complete, "m", interrupt, lambda: ended.append(1))
+        add_descriptions(
+            settings, location, units, complete, "m", interrupt, lambda: ended.append(1)
+        )
     assert ended
-    assert plan_comments(settings, location, "m").stored == 2
+    assert plan_descriptions(settings, location, "m").stored == 2
     comment(settings, location)
     assert all(comments(location).values())
 

@@ -49,12 +49,12 @@ as many without an answer the run fails."""
 LONGEST_WAIT = 900.0
 """Seconds that a provider may ask to wait for; longer is a quota of the day, not a rate."""
 
-Described = tuple[Unit, str]
+MethodDescription = tuple[Unit, str]
 Listener = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class CommentPlan:
+class DescriptionPlan:
     """The methods that a run will describe, and how much it will send."""
 
     units: tuple[Unit, ...]
@@ -109,25 +109,25 @@ class _RateLimit:
         return True
 
 
-def plan_comments(
+def plan_descriptions(
     settings: Settings, location: Location, model: str, limit: int | None = None
-) -> CommentPlan:
+) -> DescriptionPlan:
     """Plan to describe an index by `model` with at most `limit` requests; send nothing."""
     methods = Tables(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
     worth.sort(key=lambda unit: ROLES.index(unit.role))
-    described, tasks = _split(worth, model, open_state(settings).values, settings.config_dir)
+    stored, tasks = _split(worth, model, open_state(settings).values, settings.config_dir)
     tasks = tasks[:limit]
-    units = [unit for unit, _ in described]
+    units = [unit for unit, _ in stored]
     characters = 0
     for task in tasks:
         units += task.units
         characters += sum(len(message["content"]) for message in task.messages())
     tokens = int(characters / CHARACTERS_PER_TOKEN)
-    return CommentPlan(tuple(units), len(tasks), len(described), tokens)
+    return DescriptionPlan(tuple(units), len(tasks), len(stored), tokens)
 
 
-def add_comments(
+def add_descriptions(
     settings: Settings,
     location: Location,
     units: Sequence[Unit],
@@ -144,12 +144,12 @@ def add_comments(
     """
     values = open_state(settings).values
     changed = 0
-    batch: list[Described] = []
+    batch: list[MethodDescription] = []
     try:
-        described = describe(units, complete, model, values, settings.config_dir, progress, stop)
-        with closing(described):
-            for unit_and_text in described:
-                batch.append(unit_and_text)
+        pairs = describe(units, complete, model, values, settings.config_dir, progress, stop)
+        with closing(pairs):
+            for pair in pairs:
+                batch.append(pair)
                 if len(batch) == ROWS_PER_COMMIT:
                     changed += _write(location, batch)
                     batch.clear()
@@ -158,15 +158,15 @@ def add_comments(
     return changed
 
 
-def _write(location: Location, described: Sequence[Described], *, last: bool = False) -> int:
+def _write(location: Location, pairs: Sequence[MethodDescription], *, last: bool = False) -> int:
     """Write the descriptions; after the `last` ones bring the search indices up to date."""
-    from codeqa.store.writer import TableWriter, write_comments
+    from codeqa.store.writer import TableWriter, write_descriptions
 
     with hold(location):
         meta = Tables(location).meta()
         writer = TableWriter.open(location, meta.parser, meta.vector)
         with writer.growing():
-            changed = write_comments(writer, described, fast_embedding())
+            changed = write_descriptions(writer, pairs, fast_embedding())
             if last:
                 writer.tidy()
     return changed
@@ -174,10 +174,10 @@ def _write(location: Location, described: Sequence[Described], *, last: bool = F
 
 def _split(
     units: Iterable[Unit], model: str, values: ValueStore, config_dir: Path | None
-) -> tuple[list[Described], list[_Task]]:
+) -> tuple[list[MethodDescription], list[_Task]]:
     """Return the units whose description is stored, with it, and requests for the others."""
     prompts: dict[str, str] = {}
-    described: list[Described] = []
+    stored: list[MethodDescription] = []
     tasks: dict[str, _Task] = {}
     for unit in units:
         language = unit.language
@@ -188,8 +188,8 @@ def _split(
         if text is None:
             tasks.setdefault(key, _Task(key, prompts[language])).units.append(unit)
         else:
-            described.append((unit, text))
-    return described, list(tasks.values())
+            stored.append((unit, text))
+    return stored, list(tasks.values())
 
 
 def _key(model: str, prompt: str, unit: Unit) -> str:
@@ -209,16 +209,16 @@ def describe(
     config_dir: Path | None = None,
     progress: Listener = lambda _: None,
     stop: Callable[[], None] = lambda: None,
-) -> Generator[Described, None, None]:
+) -> Generator[MethodDescription, None, None]:
     """Yield (unit, description of 2–3 lines) as descriptions come in, those in `values` first.
 
     Waits when the host limits the rate. Any other ModelError of `complete` is raised once the open
     requests have ended and their descriptions are stored. When the caller stops the generator,
     `stop()` ends them at once.
     """
-    described, tasks = _split(units, model, values, config_dir)
-    yield from described
-    done = len(described)
+    stored, tasks = _split(units, model, values, config_dir)
+    yield from stored
+    done = len(stored)
     progress(Progress("comments", done, len(units)))
     waiting = deque(tasks)
     running: dict[Future[str], _Task] = {}
