@@ -6,13 +6,13 @@ talk, personal facts and questions about stored data without a model, and delete
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
+from codeqa.asked import asks
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.events import Event, Generating
 from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
@@ -25,7 +25,7 @@ from codeqa.quoted import quoted_answer
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
-from codeqa.routing.policy import GOODBYE, THANKS, is_greeting
+from codeqa.routing.policy import is_greeting
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.types import APP, EXTRACTIVE, Effort
 
@@ -47,8 +47,6 @@ ELSEWHERE = (
     "Nothing was deleted: other programs cannot delete stored data. Open the page and send the "
     "same message there, or use `codeqa privacy delete` in a terminal.\n"
 )
-
-_LEAVES = re.compile(rf"(?<!\w)(?:{THANKS}|{GOODBYE})(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def general_reply(text: str, repository: str, *, name: str = "") -> str:
     `repository` and `name` are the names of the repository and the user.
     """
     code_of, you = f"the code of {code_span(repository)}", f", {escape(name)}" if name else ""
-    if is_greeting(text) and _LEAVES.search(text):
+    if is_greeting(text) and asks("goodbye", text):
         return f"You are welcome{you}. You can continue this conversation at any time.\n"
     if is_greeting(text):
         return f"Hello{you}. Ask me about {code_of}, for example:\n\n{EXAMPLES}\n"

@@ -6,11 +6,11 @@ settled it. If a message is treated wrongly, correct a rule and not a prompt (do
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from codeqa.asked import asks, question_pattern
 from codeqa.routing.intents import NEED_CODE, Intent, Reading, goes_on, points_back, wants_something
 from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.search.query import QUESTION_WORDS, Query
@@ -179,40 +179,6 @@ def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyD
 
 # What the features are read by.
 
-HELLO = (
-    r"hi+|hello|hey|howdy|greetings|welcome|good (?:morning|afternoon|evening|day)"
-    r"|nice to meet you"
-)
-THANKS = r"thanks?(?: you)?|thx|ty|cheers|much appreciated"
-GOODBYE = r"bye|goodbye|see (?:you|ya)|cya|good night|farewell"
-
-_BESIDE = (
-    r"there|all|everyone|again|so much|very much|a lot|codeqa|bot|team|and"
-    r"|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
-)
-_GREETING = re.compile(
-    rf"\W*(?:(?:{HELLO}|{THANKS}|{GOODBYE})\b\W*(?:(?:{_BESIDE})\b\W*)*)+", re.IGNORECASE
-)
-
-_PROFILE_WORDS = (
-    "name|role|job|level|experience|background|team|company|editor|preferences?|preferred|"
-    "favou?rite|usual|profile|time ?zone|language|operating system|skills?"
-)
-_REFERS = re.compile(
-    rf"\bmy (?:own )?(?:{_PROFILE_WORDS})\b|\b(?:people|some(?:one|body)) like me\b|\bwho am i\b"
-    r"|\bwhat you know about me\b|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b",
-    re.IGNORECASE,
-)
-
-_WHERE_OR_HOW = re.compile(
-    r"\b(?:where|how)\b(?!\s+(?:are you|come|so\b|about|do you do))"
-    r"|\b(?:which|what|who|whose) (?:\w+ ){0,2}(?:calls?|raises?|returns?|uses?|sets?|throws?"
-    r"|functions?|methods?|class(?:es)?|modules?|files?|tests?|lines?|packages?|handlers?|types?)\b"
-    r"|\b(?:functions?|methods?|class(?:es)?|modules?|source|code ?base|repository|repo|endpoints?"
-    r"|implement(?:s|ed|ation)?|defined|called|calls|imported|raised|returned)\b",
-    re.IGNORECASE,
-)
-
 _OF_THE_ANSWER = word_set(
     "first second third fourth last latter former above below line lines two three mean means s"
 )
@@ -242,11 +208,11 @@ def extract_features(
     intents = (intent.name, by_words.name)
     names_code = query.names or query.qualified or query.files
     about_code = bool(names_code or query.points_at_code or query.filtered)
-    about_code = about_code or _WHERE_OR_HOW.search(text) is not None
+    about_code = about_code or asks("where_or_how", text) is not None
     needs_earlier = "continuation" in intents or points_back(words) or goes_on(words)
     return Features(
         is_greeting=is_greeting(text),
-        references_profile=_REFERS.search(text) is not None,
+        references_profile=asks("about_user", text) is not None,
         privacy_signal="privacy" in intents or personal.keep_nothing,
         is_followup=messages > 0 and needs_earlier,
         is_profile_statement=bool(personal.facts),
@@ -277,4 +243,4 @@ def _about_answer(words: Reading, query: Query) -> bool:
 
 def is_greeting(text: str) -> bool:
     """Return whether `text` greets, thanks or says goodbye, and nothing else."""
-    return _GREETING.fullmatch(text) is not None
+    return question_pattern("greeting").fullmatch(text) is not None

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from codeqa.asked import asks
 from codeqa.embeddings.registry import Embedding
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query, is_foreign, with_words
@@ -37,10 +38,6 @@ MANIFESTS = (
     "pyproject.toml", "setup.cfg", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml",
     "build.gradle*", "composer.json", "*.gemspec", "build.sbt", "Package.swift", "CMakeLists.txt",
 )  # fmt: skip
-_VERSIONS = re.compile(
-    r"(?i)\b(?:what|which|minimum|lowest|oldest)\b[^.?!]{0,40}\bversions?\b[^.?!]*"
-    r"\b(?:support|requir|need|run|work|compatible)|\b(?:minimum|supported) [\w. ]{,20}version"
-)
 
 ChannelHit = tuple[str, Unit, float]
 """Channel, unit, score in that channel."""
@@ -136,7 +133,7 @@ def gather(
         hits += search_mention(tables, query, mention)
     if query.overview:
         hits += search_overview(tables)
-    if _VERSIONS.search(query.text):
+    if asks("supported_version", query.text):
         hits += [("overview", unit, MANIFEST) for unit in tables.units(Filter(paths=MANIFESTS))]
     return Candidates.of(hits)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from codeqa.asked import word_list
+from codeqa.asked import asks, word_list
 from codeqa.languages import language_called, languages
 from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentions, take_traceback
 from codeqa.store import Filter
@@ -70,24 +70,6 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}|[^\W_]_+[^\W_]")
 _SUBJECT = re.compile(r"\bdoes (\w+)")
 _FILE = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,7})(?![\w/])")
 _FOLDER = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)+[\w.-]*)")
-_WHOLE = r"(?:whole |entire )?"
-_THING = r"(?:project|repo|repository|code ?base)"
-_VIEW = r"(?:overview|architecture|layout|structure|summary)"
-_OVERVIEW = re.compile(
-    r"what(?: is|'s| does| are)?(?: this| the| it)? ?"
-    rf"{_WHOLE}(?:{_THING}|code|library|package|app|application|program|it|this)"
-    r"(?: about| do| for)?\W*$"
-    rf"|how (?:is|are) (?:the|this|it)?\s*{_WHOLE}"
-    rf"(?:{_THING}|code|library|package|source|files?)?\s*"
-    r"(?:organi[sz]ed|structured|laid out|arranged)"
-    rf"|^(?:give me |show me )?(?:an? |the )?(?:high.level )?{_VIEW}"
-    rf"(?: of (?:the|this|its) {_WHOLE}(?:{_THING}|code|{_VIEW}))?\W*$"
-    rf"|{_VIEW} of (?:the|this) {_WHOLE}{_THING}"
-    rf"|(?:overall|project|repository|code ?base)(?:'s)? {_VIEW}"
-    r"|where (?:do|should|can) i (?:start|begin)",
-    re.IGNORECASE,
-)
-"""Matches questions about the whole repository."""
 NO_FILTER = Filter()
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
@@ -159,7 +141,7 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         pointed=pointed,
         traceback=traceback,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
-        overview=_OVERVIEW.search(text) is not None,
+        overview=asks("overview", text) is not None,
     )
     return with_words(query, text)
 
