@@ -63,8 +63,8 @@ from codeqa.web.workspace import Workspace, workspace
 SESSION_DAYS = 30
 LONGEST_BODY = 16 * BODY_BYTES
 """Waitress hangs up on longer bodies; up to this length one that is too long gets a clear 413."""
-OWN_THREADS = 64
-"""Most threads where one user is served on this machine: all are started at once."""
+CONNECTIONS = 1_000
+"""Most open connections; with waitress's own limit of 100 the 101st reader would wait."""
 PACKAGE = Path(__file__).resolve().parent
 API = (
     questions_api,
@@ -262,7 +262,7 @@ def make_server(
         guarded_server = load_extension("guarded_server")
         return guarded_server(app, listener, settings.threads, waiting, options)
     return create_server(
-        app, sockets=[listener], threads=min(settings.threads, OWN_THREADS), **options
+        app, sockets=[listener], threads=settings.threads, connection_limit=CONNECTIONS, **options
     )
 
 
