@@ -23,8 +23,8 @@ from codeqa.state import database
 from codeqa.state.database import NAMES, TABLES, VERSION, Database, GoneError, check_version
 
 CONNECTIONS = 8  # most of a process: a transaction takes some thousandths of a second
-OURS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
-LIMITED = "SET LOCAL statement_timeout = '25s'"
+OPTIONS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
+TIMEOUT = "SET LOCAL statement_timeout = '25s'"
 SILENT_SECONDS = 30.0
 """After which a silent server is given up: a frozen one keeps its connections."""
 _DIALECT = (
@@ -77,7 +77,7 @@ class Postgres(Database):
         try:
             if not re.fullmatch(r"postgres(ql)?://([^/?#@]*@)?[^@]*", address):
                 raise psycopg.Error
-            self._address: Any = OURS | conninfo_to_dict(address, client_encoding="utf8")
+            self._address: Any = OPTIONS | conninfo_to_dict(address, client_encoding="utf8")
         except psycopg.Error:  # which may quote the password
             hint = "Write postgresql://user:password@host/database, special characters as %XX."
             raise SettingsError("This is not the address of a PostgreSQL server.", hint) from None
@@ -88,11 +88,11 @@ class Postgres(Database):
         self._free = defaultdict[int, Any](lambda: threading.Semaphore(CONNECTIONS))
 
     def reading(self) -> AbstractContextManager[_Connection]:
-        return self._transaction(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITED}")
+        return self._transaction(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {TIMEOUT}")
 
     def writing(self, user: str = "") -> AbstractContextManager[_Connection]:
         number = zlib.crc32(user.encode(errors="replace"))
-        return self._transaction(f"BEGIN; {LIMITED}; SELECT pg_advisory_xact_lock({number})")
+        return self._transaction(f"BEGIN; {TIMEOUT}; SELECT pg_advisory_xact_lock({number})")
 
     def size(self) -> int:
         return int(self.rows("SELECT pg_database_size(current_database())")[0][0])

@@ -45,7 +45,7 @@ CHUNK_BYTES = 256_000, 8_000_000
 """Least and most source in a chunk: each starts a parser, 0.2 s, and takes ten times the memory."""
 CHUNKS_PER_TASK = 8
 """Many, so that no machine waits long for the last one, and a lost one costs little."""
-REPLACED = 1_000
+FILES_PER_COMMIT = 1_000
 """Most files whose rows one commit replaces: longer conditions slow the parser of LanceDB."""
 DISTRIBUTED_ROWS = 200_000
 """Rows from which on an index is built across machines: its start takes as long as so many."""
@@ -137,7 +137,7 @@ class RayBuilder:
             done += len(part.files) + len(part.unchanged)
             report()
             replaced += sum(record.path in manifest for record in part.files)
-            if replaced >= REPLACED:
+            if replaced >= FILES_PER_COMMIT:
                 yield batch
                 replaced, batch = 0, Batch()
         yield batch

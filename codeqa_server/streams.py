@@ -23,7 +23,7 @@ from codeqa.render import sanitise
 from codeqa.state.cache import RedisCache, escaped
 from codeqa.web.ai_sdk import encode_stream
 from codeqa.web.board import (
-    END,
+    END_OF_LINES,
     ENDING_SECONDS,
     AnswerLines,
     ConversationKey,
@@ -60,7 +60,7 @@ class _SharedAnswer:
         push = "RPUSHX" if self.lines else "RPUSH"
         self.lines += len(lines)
         if over:
-            lines = [*lines, END]
+            lines = [*lines, END_OF_LINES]
         if lines:
             commands.append((push, key, *lines))
         about = answer.id if answer.turn is None else f"{answer.id}:{answer.turn}"
@@ -172,7 +172,7 @@ class _Elsewhere:
             copied, about = replies or ([], "")
             at += len(copied)
             yield b"".join(map(checked_line, copied))
-            if copied[-1:] == [END.decode()]:
+            if copied[-1:] == [END_OF_LINES.decode()]:
                 return
             if about and about.startswith(self._id):
                 alive = time.monotonic()

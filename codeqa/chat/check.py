@@ -20,7 +20,7 @@ from codeqa.state import State
 from codeqa.state.records import Turn
 from codeqa.types import TEXT_KINDS, Chunk
 
-SUGGESTIONS = 3
+MOST_SUGGESTIONS = 3
 
 _TELLING_NAME = re.compile(r"[^\W\d_]\w{3,59}")
 """A name that is rare enough to be searched for, and short enough to read well in a question."""
@@ -80,7 +80,7 @@ def still_holds(past: Turn, state: State, toolbox: Toolbox, *, unrated: bool) ->
 
 
 def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:
-    """Return up to SUGGESTIONS further questions about `chunks`, the context of `answer`.
+    """Return up to MOST_SUGGESTIONS further questions about `chunks`, the context of `answer`.
 
     Names that the answer writes as code come first, then those it cites, then all others. The
     suggestions vary in kind, and none repeats `question`.
@@ -99,7 +99,7 @@ def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, .
         suggestions.append(f"Are there tests for `{main}`?")
     for name in others:
         suggestions += [f"Where is `{name}` used?", f"What does `{name}` do?"]
-    return tuple(dict.fromkeys(suggestions))[:SUGGESTIONS]
+    return tuple(dict.fromkeys(suggestions))[:MOST_SUGGESTIONS]
 
 
 def _names_to_ask_about(chunks: Sequence[Chunk], answer: str) -> list[str]:

@@ -251,7 +251,7 @@ def next_fence(fence: str, line: str) -> tuple[str, bool]:
 # `【F:a.py†L1-L2】`, `(a.py, lines 1-2)` and links `[name](a.py#L1-L2)`. Users do not know what
 # `[Chunk 2]` is, and in the next turn it means another chunk.
 
-LONGEST = 300
+MOST_HELD = 300
 """Most characters that are held back until a citation is complete, such as a link."""
 
 _NUMBERS = (
@@ -261,7 +261,7 @@ _NUMBERS = (
 _LINE = r"L?(\d{1,7})(?:[:C]\d{1,5})?"
 """A line, maybe with a column, which is left out: `16`, `L16`, `16:5`, `L16C5`."""
 _LINES = rf"{_LINE}(?:\s?[-–—]\s?{_LINE})?"
-_SQUARE = rf"\[((?:[^\[\]\n`]|\[[^\[\]\n`]*\]){{1,{LONGEST}}})\]"  # [app/[id]/page.tsx:1-2]
+_SQUARE = rf"\[((?:[^\[\]\n`]|\[[^\[\]\n`]*\]){{1,{MOST_HELD}}})\]"  # [app/[id]/page.tsx:1-2]
 _LINK = (
     r"!?\[(?P<label>(?:[^\[\]\n]|\[[^\[\]\n]*\]){1,200})\]"
     r"\((?P<address>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)(?: +\"[^\"\n]*\")?\)"
@@ -277,7 +277,7 @@ _SHAPES = re.compile(
 _NUMBERED = re.compile(
     rf"{CODE_SPAN.pattern}|\[\d{{1,3}}\](?![(\[])|(?<!\w){_NUMBERS}", re.IGNORECASE
 )
-THEN = "[code shown then]"
+SHOWN_THEN = "[code shown then]"
 _CHUNK = re.compile(r"(?:chunks?[ #]*|#)?(\d{1,3})|(?:id: ?)?(ctx_[0-9a-f]{8})", re.IGNORECASE)
 _PLACE = re.compile(rf"(.+?)[:#]\s?{_LINES}", re.IGNORECASE)
 _RANGE = re.compile(rf"(?:lines?\s+)?{_LINES}", re.IGNORECASE)
@@ -293,7 +293,7 @@ def without_numbers(answer: str) -> str:
     for line in answer.split("\n"):
         fence, inside = next_fence(fence, line)
         if not inside:
-            line = _NUMBERED.sub(lambda match: match[0] if match[1] else THEN, line)
+            line = _NUMBERED.sub(lambda match: match[0] if match[1] else SHOWN_THEN, line)
         lines.append(line)
     return "\n".join(lines)
 
@@ -402,7 +402,7 @@ def _decidable(waiting: str) -> int:
 
     That is the text before its last word, or before an open bracket or open code.
     """
-    near = max(0, len(waiting) - LONGEST)
+    near = max(0, len(waiting) - MOST_HELD)
     bare = _CLOSED.sub(lambda closed: "x" * len(closed[0]), waiting)
     opened = _OPENS.search(bare, near)
     end = opened.start() if opened else len(bare)

@@ -16,9 +16,9 @@ from codeqa.store import Tables
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
 
-SEVERAL = 5
+MOST_MEANT = 5
 """Most definitions that "those" stands for, or whose tests are meant where none was named."""
-RELATED = 8
+MOST_RELATED = 8
 """Most definitions at the other end of the edges, in the context."""
 _PRONOUN = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
 """Matches words for what the last search found; the group matches those for one thing."""
@@ -40,7 +40,7 @@ def walk_edges(
     if not units:
         return None
     calls = follow_relations(tables, units, relations)
-    return RelationWalk(relations, tuple(units), tuple(calls[:RELATED]))
+    return RelationWalk(relations, tuple(units), tuple(calls[:MOST_RELATED]))
 
 
 def referred(
@@ -54,7 +54,7 @@ def referred(
     """
     last = so_far.names
     pronouns = _PRONOUN.findall(typed.text)
-    most = SEVERAL if several or "" in pronouns else 1
+    most = MOST_MEANT if several or "" in pronouns else 1
     names = code_names(typed)
     if not names and not (pronouns and last):
         names = code_names(whole)

@@ -19,13 +19,13 @@ import textwrap
 from codeqa.llm.values import ToolCall, clean_text
 
 LOOK_TOOLS = ("search_code", "symbol", "open_file", "grep")
-MARK = "LOOK"
-INTRODUCTION = 120
+LOOK_MARK = "LOOK"
+INTRODUCTION_CHARACTERS = 120
 """Most characters of a line before the first look, such as "Let me see:"."""
 _BEFORE = " \n\r\t`*#>-"
 """Characters that may precede the mark."""
 
-_LOOK = re.compile(rf"[{re.escape(_BEFORE)}]*{MARK}[: ]+(\w+)[: ]*(.*)")
+_LOOK = re.compile(rf"[{re.escape(_BEFORE)}]*{LOOK_MARK}[: ]+(\w+)[: ]*(.*)")
 _WANT = "(?:definition|callers|callees|references|subclasses|impact)"
 _WANTS = re.compile(rf"(.+?)[ :]+({_WANT}(?:, *{_WANT})*)")
 _WITHIN = re.compile(r"(.+?)\s+in\s+`?([\w.*-]*[/*.][\w./*-]*)`?")
@@ -36,11 +36,11 @@ def may_be_looks(text: str) -> bool:
     """Return whether `text`, the beginning of a model's output, is looks or may become some."""
     first, _, rest = text.lstrip(_BEFORE).partition("\n")
     below = rest.lstrip(_BEFORE)
-    return _may_begin(first) or (len(first) <= INTRODUCTION and _may_begin(below))
+    return _may_begin(first) or (len(first) <= INTRODUCTION_CHARACTERS and _may_begin(below))
 
 
 def _may_begin(line: str) -> bool:
-    return line.startswith(MARK) or MARK.startswith(line)
+    return line.startswith(LOOK_MARK) or LOOK_MARK.startswith(line)
 
 
 def read_looks(text: str) -> list[ToolCall]:

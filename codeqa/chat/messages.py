@@ -47,11 +47,11 @@ ANSWER_SHARE = 1 / 8
 """Part of a model's window that is reserved for its answer."""
 LEAST_HISTORY = 400
 """With less room in characters no earlier turn is sent: nothing would be left of it."""
-SHORTENED = "\n[…]"
+SHORTENED_TEXT = "\n[…]"
 CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
 CLIENT_CHARACTERS = 8_000
 """Most characters of a client's instructions: several pages, and less than the context."""
-COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
+COUNTED_HEADER = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
 EARLIER_ANSWERS = (
     "[EARLIER ANSWERS]\nTo similar questions, in other conversations. They are data that may be "
     "wrong or outdated, and no evidence: what you say must stand in [CONTEXT]."
@@ -80,7 +80,7 @@ def build_messages(gathered: Gathered, config_dir: Path | None = None) -> list[d
     if gathered.block.text:
         parts.append(gathered.block.text)
     if gathered.evidence and gathered.evidence.counted:
-        parts.append(f"{COUNTED}\n{code_block(gathered.evidence.lead)}")
+        parts.append(f"{COUNTED_HEADER}\n{code_block(gathered.evidence.lead)}")
     content = [{"type": "text", "text": part} for part in parts]
     last = {"role": "user", "content": content}
     turns: list[dict[str, Any]] = []
@@ -184,7 +184,7 @@ def _instruction(gathered: Gathered, config_dir: Path | None) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - len(SHORTENED)] + SHORTENED
+    return text if len(text) <= room else text[: room - len(SHORTENED_TEXT)] + SHORTENED_TEXT
 
 
 Reply = tuple[list[ToolCall], str, str]

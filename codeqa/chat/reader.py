@@ -41,18 +41,18 @@ RESULTS_CHARACTERS = 60_000
 MOST_LOOKS = 10
 """Most looks of one round; the model does not even see its others again."""
 TOO_MANY = f"Too many at once: only the first {MOST_LOOKS} of at least {{}} were made."
-THREADS = 4
-MISUSES = 2
+LOOK_THREADS = 4
+MOST_MISUSES = 2
 """Rounds with only wrong or repeated looks after which the model has to answer."""
 ANSWER_NOW = "Answer the question now, from what you have seen; no more looks."
-WITHOUT = "The model could not look further ({}), so the answer uses only the code found before."
-SUMMARY = 120
+NO_LOOKS = "The model could not look further ({}), so the answer uses only the code found before."
+SUMMARY_CHARACTERS = 120
 ASKED_AGAIN = "The code found so far does not answer this. The model wanted to look at: {}.\n"
 KEPT_CHARACTERS = 400
 """Characters that stay of a shortened result."""
-SHORTENED = "[… shortened; look again for all of it]"
-CALLS = "[CALLS]\nWhat the first of these call and are called by, each [path:line]:\n"
-EDGES = 6
+SHORTENED_RESULT = "[… shortened; look again for all of it]"
+CALLS_HEADER = "[CALLS]\nWhat the first of these call and are called by, each [path:line]:\n"
+CALLS_LISTED = 6
 """Definitions whose calls are listed."""
 ALSO_FOUND = "[ALSO FOUND]\nNot shown above, the best first:\n"
 ALSO_LISTED = 24
@@ -195,7 +195,7 @@ class Reader:
             for name, tool in TOOLS.items() if name in self.tools
         ]  # fmt: skip
         while True:
-            is_over = time.monotonic() > until or reading.misused >= MISUSES
+            is_over = time.monotonic() > until or reading.misused >= MOST_MISUSES
             is_last = is_over or reading.done == reading.rounds
             if is_last and reading.done:
                 reading.messages.append({"role": "user", "content": ANSWER_NOW})
@@ -209,7 +209,7 @@ class Reader:
             if not calls or cancelled():
                 return
             if is_last:
-                yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
+                yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY_CHARACTERS]))
                 return
             remark = "" if by_lines else " ".join(remark.split())
             yield from self._look(calls, text, remark, reading)
@@ -248,7 +248,7 @@ class Reader:
         `text` is the whole message of the model, `remark` its words before the calls.
         """
         first_calls = calls[:MOST_LOOKS]
-        with ThreadPoolExecutor(THREADS) as threads:
+        with ThreadPoolExecutor(LOOK_THREADS) as threads:
             looks = list(threads.map(lambda call: self._call(call, reading), first_calls))
         texts = [step.text for step, _ in looks]
         if len(calls) > MOST_LOOKS:
@@ -301,10 +301,11 @@ class Reader:
             tables = self.toolbox.tables()
             units = {unit.id: unit for unit in tables.by_ids([*ids])}
             methods = [units[id_] for id_ in ids if id_ in units and units[id_].is_method]
-            edges = [(unit.qualified_name, edges_of(tables, unit)) for unit in methods[:EDGES]]
+            listed = methods[:CALLS_LISTED]
+            edges = [(unit.qualified_name, edges_of(tables, unit)) for unit in listed]
             lines = [f"{name}: {'. '.join(parts)}" for name, parts in edges if parts]
             if lines:
-                return [{"type": "text", "text": CALLS + code_block("\n".join(lines))}]
+                return [{"type": "text", "text": CALLS_HEADER + code_block("\n".join(lines))}]
         return []
 
 
@@ -332,7 +333,7 @@ def _next_attempt(attempt: _Attempt, reading: _ReaderState, error: ModelError) -
         raise error
     if not attempt.by_lines and not reading.done:
         return replace(attempt, by_lines=True)
-    warning = WITHOUT.format(error.message.rstrip("."))
+    warning = NO_LOOKS.format(error.message.rstrip("."))
     gathered = replace(attempt.gathered, block=reading.block())
     return replace(attempt, gathered=gathered, rounds=0, warning=warning)
 
@@ -373,8 +374,8 @@ def _shorten(results: Sequence[dict[str, Any]], room: int) -> None:
         if size <= room:
             return
         text = message["content"]
-        if len(text) > KEPT_CHARACTERS + len(SHORTENED):
-            message["content"] = f"{text[:KEPT_CHARACTERS]}\n{SHORTENED}"
+        if len(text) > KEPT_CHARACTERS + len(SHORTENED_RESULT):
+            message["content"] = f"{text[:KEPT_CHARACTERS]}\n{SHORTENED_RESULT}"
             size += len(message["content"]) - len(text)
 
 

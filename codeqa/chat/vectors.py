@@ -24,9 +24,9 @@ SEMANTIC_K = 3
 """Most older questions (with answers) that it also sees, if they resemble this one."""
 QA_K = 4
 """Most similar questions of this conversation, and of others."""
-CANDIDATES = 32
+SIMILAR_READ = 32
 """Similar past questions whose answers are read: not all of them may be used."""
-SIMILAR = 0.5
+SIMILAR_FROM = 0.5
 """Cosine above which two questions are alike: the lowest multiple of .05 that no pair of different
 topics exceeds in the `tune` half of research/evals/intents (`research.benchmarks.intents`)."""
 
@@ -81,7 +81,7 @@ def prune(
         vector = embed(exchange.question)
         scores.append(0.0 if vector is None else cosine(question, vector))
     best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
-    similar = [older[number] for number in sorted(best) if scores[number] > SIMILAR]
+    similar = [older[number] for number in sorted(best) if scores[number] > SIMILAR_FROM]
     return (*similar, *latest)
 
 
@@ -127,7 +127,7 @@ def similar_questions(
             question.turn
             for question in ranked
             if (question.conversation == conversation != "") == is_same
-        ][:CANDIDATES]
+        ][:SIMILAR_READ]
         stored = state.turns.standing(turns, user)  # without those deleted meanwhile
         by_question: dict[str, Exchange] = {}
         for turn in turns:
@@ -152,7 +152,7 @@ def _most_similar(questions: Sequence[PastQuestion], vector: Vector) -> list[Pas
     rows = flat.reshape(-1, len(vector))
     with np.errstate(all="ignore"):  # a zero vector gives NaN, which exceeds nothing
         scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
-    similar = np.flatnonzero(scores > SIMILAR)
+    similar = np.flatnonzero(scores > SIMILAR_FROM)
     order = np.lexsort((-similar, -scores[similar]))
     return [questions[number] for number in similar[order]]
 

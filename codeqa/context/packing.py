@@ -19,7 +19,7 @@ from codeqa.context.block import HEADER, ContextBlock, chunk_cost, chunk_id
 from codeqa.context.cutting import cut_chunk
 from codeqa.types import Chunk, encloses
 
-LARGEST_SHARE = 0.5
+LARGEST_CHUNK_SHARE = 0.5
 """Part of the budget that one chunk may take while others wait: room for at least one more of the
 same size, so that a single huge function never is the whole evidence."""
 
@@ -35,7 +35,7 @@ def pack(
     chunks: Sequence[Chunk],
     budget: int,
     *,
-    share: float = LARGEST_SHARE,
+    share: float = LARGEST_CHUNK_SHARE,
     words: Sequence[re.Pattern[str]] = (),
 ) -> ContextBlock:
     """Return the block of `chunks` (best first) in at most `budget` characters.

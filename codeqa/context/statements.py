@@ -29,7 +29,7 @@ LONGEST_CODE = 1 << 18
 """Characters beyond which no tree is made: this runs while a question waits for its answer."""
 WHOLE_SHARE = 0.5
 """Part of the room up to which a statement is shown with all that it holds."""
-CANDIDATES = 64
+LINES_TRIED = 64
 """Lines that matter, and statements around them, for which room is sought, best first."""
 
 _HOLDER = re.compile(
@@ -217,7 +217,7 @@ def choose_lines(
     order = [line for line, owner in enumerate(owners) if owner >= 0 and 0 < costs[line] <= room]
     order.sort(key=lambda line: -weights[line])
     matter = [line for line in order if weights[line] > 0] or order[:1]
-    for line in matter[:CANDIDATES]:
+    for line in matter[:LINES_TRIED]:
         if line not in chosen:
             around = [owners[line], *_around(parts, owners[line])]
             # The largest statement that leaves half of the room, else the heads alone.
@@ -225,7 +225,7 @@ def choose_lines(
                 add(around, (), line)
     if matter:
         beside = sorted(range(len(parts)), key=lambda number: _distance(parts[number], matter[0]))
-        for number in beside[:CANDIDATES]:
+        for number in beside[:LINES_TRIED]:
             add_whole(number, room)
     return spans_of(chosen, lines)
 

@@ -34,7 +34,7 @@ from codeqa.settings import Settings
 
 FILE_NAME = "models.json"
 LOCK_SECONDS = 6.0
-PRIVATE = 0o600
+PRIVATE_MODE = 0o600
 LONGEST_KEY = 4_096
 MOST_USED = 6
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
@@ -272,7 +272,7 @@ class Models:
         path = self._settings.data_dir / FILE_NAME
         try:
             if path.stat().st_mode & 0o077:
-                path.chmod(PRIVATE)  # as a restored backup may leave it
+                path.chmod(PRIVATE_MODE)  # as a restored backup may leave it
             return _CONTENT.validate_json(path.read_bytes())
         except FileNotFoundError:
             return SavedModels()
@@ -287,11 +287,11 @@ class Models:
         path, draft = folder / FILE_NAME, folder / "models.new"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with FileLock(path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
+            with FileLock(path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE_MODE):
                 saved = self._saved()
                 yield saved
                 draft.unlink(missing_ok=True)
-                draft.touch(PRIVATE)  # before the first byte is written
+                draft.touch(PRIVATE_MODE)  # before the first byte is written
                 draft.write_bytes(_CONTENT.dump_json(saved, exclude={"problem"}, indent=1))
                 if saved.problem:  # a damaged file may still hold keys that its owner wants back
                     path.replace(path.with_suffix(".damaged"))

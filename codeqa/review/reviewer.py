@@ -34,16 +34,16 @@ LIKELY_FILES = 6
 LIKELY_FILES_TESTED = 3
 """How many likely files get a test named; tests of later ones say little."""
 LIKELY_TESTS = 5
-OWNERS = 3
+AUTHORS_NAMED = 3
 """Authors named, and likely files whose history is read to find them."""
-AGAIN = (
+ASK_AGAIN = (
     "That could not be read: {}. Respond with ONLY the JSON object, as described at the beginning."
 )
 UNREADABLE = (
     "The model's answer could not be read as a review ({}), so everything above comes from the "
     "search and the git history. The model wrote:"
 )
-WITHOUT = (
+NO_MODEL_ASKED = (
     "No language model was asked. These are the files, tests and people that match the words of "
     "the issue in the search and the git history; nobody has judged the issue itself."
 )
@@ -98,7 +98,7 @@ class Reviewer:
         report, chunks = self._likely(issue)
         if self.model is None:
             yield ModelRequest(block=ContextBlock(chunks))
-            yield report.model_copy(update={"note": WITHOUT})
+            yield report.model_copy(update={"note": NO_MODEL_ASKED})
             return
         messages = self._messages(issue)
         window = self.model.window()
@@ -121,7 +121,7 @@ class Reviewer:
             if review is not None:
                 break
             messages.append({"role": "assistant", "content": text or "…"})
-            messages.append({"role": "user", "content": AGAIN.format(problem)})
+            messages.append({"role": "user", "content": ASK_AGAIN.format(problem)})
         sent = {chunk.id for chunk in largest.block.chunks}
         unsent = tuple(chunk for chunk in chunks if chunk.id not in sent)
         yield replace(largest, block=ContextBlock(largest.block.chunks + unsent))
@@ -192,7 +192,7 @@ class Reviewer:
 
     def _owners(self, files: list[LikelyFile]) -> list[Owner]:
         lines, latest = Counter[str](), dict[str, str]()
-        for file in files[:OWNERS]:
+        for file in files[:AUTHORS_NAMED]:
             arguments = {"path": file.path, "lines": file.lines}
             try:
                 history = TOOLS["history"].call(self.toolbox, arguments)
@@ -202,7 +202,7 @@ class Reviewer:
                 first, last = map(int, commit.lines.split("-"))
                 lines[commit.author] += last - first + 1
                 latest[commit.author] = max(commit.date, latest.get(commit.author, ""))
-        most = lines.most_common(OWNERS)
+        most = lines.most_common(AUTHORS_NAMED)
         return [Owner(name=name, lines=count, latest=latest[name]) for name, count in most]
 
 

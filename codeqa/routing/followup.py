@@ -49,16 +49,16 @@ from codeqa.text import has_tag
 from codeqa.text.tokens import form_pattern, search_tokens, well_formed
 from codeqa.types import NO_USAGE, Exchange, TokenUsage, Unit
 
-SEARCHED = 100
+HITS_COMPARED = 100
 """Hits of each table that are compared."""
-READ = 20
+HITS_READ = 20
 """Best hits whose text is read for the words of the message."""
-NEAR = 0.4
+LEAVES_BELOW = 0.4
 """A message leaves if the code at hand scores less than this share of the best hit. So do 26 of 29
 changes of topic that are whole questions, and 3 of 22 such follow-ups (topic_pairs.jsonl)."""
-DOUBTFUL = 0.6
+DOUBTFUL_BELOW = 0.6
 """Below this share words may be wrong, and a model is asked if there is one."""
-CARRIED = 6
+MOST_CARRIED = 6
 """Most words that are carried into a follow-up. With them the definition was among the first five
 hits for 23 of 26 follow-ups, without for 14; names from earlier hits instead place it lower."""
 ENOUGH_WORDS = 3
@@ -95,9 +95,9 @@ def leaving_by_words(
     if not (words and context.chunks):
         return STAYS
     tokens = full_text_query(query)
-    results = tables.best([TextSearch(table, tokens, SEARCHED) for table in UNIT_TABLES])
+    results = tables.best([TextSearch(table, tokens, HITS_COMPARED) for table in UNIT_TABLES])
     hits = sorted(chain.from_iterable(results), key=lambda hit: -hit[1])
-    texts = [unit.path + unit.source_code for unit, _ in hits[:READ]]
+    texts = [unit.path + unit.source_code for unit, _ in hits[:HITS_READ]]
     for exchange in history:
         texts += [exchange.question, exchange.answer]
     unknown = _missing(words, "\n".join(texts))
@@ -107,8 +107,8 @@ def leaving_by_words(
         return Leaving("elsewhere", f"neither code nor conversation has {', '.join(unknown)}", True)
     at_hand = next((score for unit, score in hits if _begins_in(unit, context)), 0.0)
     nearness = at_hand / hits[0][1] if hits else 1.0
-    if nearness >= NEAR:
-        return Leaving(doubtful=nearness < DOUBTFUL)
+    if nearness >= LEAVES_BELOW:
+        return Leaving(doubtful=nearness < DOUBTFUL_BELOW)
     missing = ", ".join(_missing(words, context.text))
     why = f"the earlier code has no {missing}" if missing else "other code has more of its words"
     return Leaving("code", why, True)
@@ -153,7 +153,7 @@ def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[st
             break
     typed = f"{text} {query.text}".lower().split()
     carried = [one for one in dict.fromkeys(topic or names) if one.strip("`").lower() not in typed]
-    return " ".join([text, *carried[:CARRIED]])
+    return " ".join([text, *carried[:MOST_CARRIED]])
 
 
 def telling_words(query: Query) -> list[str]:
@@ -184,12 +184,12 @@ MODEL_SECONDS = 4.0
 PAUSE_SECONDS = 30.0
 """How long a model is left alone after an answer of no use."""
 MOST_TOKENS = 250
-LONGEST = 400
+LONGEST_QUESTION = 400
 """Characters of a completed question; a longer one is an answer."""
 LAST_QUESTIONS = 3
 QUESTION_CHARACTERS = 300
 ANSWER_CHARACTERS = 800
-NAMES = 6
+NAMES_SENT = 6
 """How much of earlier turns the model gets: enough to tell what "it" is."""
 
 _TOPICS: Mapping[str, Leaving] = {
@@ -293,7 +293,7 @@ def messages_for(
         parts += [turn.question[:QUESTION_CHARACTERS] for turn in history[-LAST_QUESTIONS:]]
         parts += ["[LAST ANSWER]", history[-1].answer[:ANSWER_CHARACTERS]]
     if names:
-        parts += ["[NAMES]", ", ".join(names[:NAMES])]
+        parts += ["[NAMES]", ", ".join(names[:NAMES_SENT])]
     parts += ["[MESSAGE]", shortened(text)]
     return [
         {"role": "system", "content": render_prompt("understand", config_dir, earlier=earlier)},
@@ -326,7 +326,7 @@ def usable_question(
     and `@names` that the user typed, and with no tag, mode, filter or `@name` beyond these.
     """
     line = mask_secrets(written).strip(" \n\"'“”«»")
-    if not 3 <= len(line) <= LONGEST or _FORMATTED.search(line) or has_tag(line):
+    if not 3 <= len(line) <= LONGEST_QUESTION or _FORMATTED.search(line) or has_tag(line):
         return ""
     if read_mode(line, "explain") != ("explain", line):
         return ""

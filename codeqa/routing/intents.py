@@ -27,7 +27,7 @@ _ENDINGS = ("s", "es", "d", "ed", "ing")
 
 Kinds = frozenset[str]
 NO_KINDS: Kinds = frozenset()
-LONGEST = 1_200
+MESSAGE_CHARACTERS = 1_200
 """Characters that are read of a message, two thirds of them from its beginning: a request stands
 before or after pasted text."""
 CODE, NUMBER = "CODE", "NUMBER"
@@ -154,10 +154,10 @@ def read(text: str) -> Reading:
 
 def shortened(text: str) -> str:
     """Return the beginning and the end of a text that is too long."""
-    if len(text) <= LONGEST:
+    if len(text) <= MESSAGE_CHARACTERS:
         return text
-    tail = LONGEST // 3
-    return text[: LONGEST - tail] + "\n" + text[-tail:]
+    tail = MESSAGE_CHARACTERS // 3
+    return text[: MESSAGE_CHARACTERS - tail] + "\n" + text[-tail:]
 
 
 def _expanded(piece: str) -> list[str]:
@@ -349,9 +349,9 @@ NEED_CODE = ("knowledge_base", "continuation")
 """Intents that are answered from the code."""
 MODEL_BELOW = 0.7
 """Confidence below which a model is asked (research/benchmarks/results/intents.md)."""
-SCALE = 100
+WEIGHT_SCALE = 100
 """Weights are stored as whole hundredths."""
-NEAR = 4
+PAIR_DISTANCE = 4
 """Largest distance of two words of a clause that make a pair."""
 _MOST_NAMES, _MOST_WORDS = 4, 12
 
@@ -446,7 +446,7 @@ def _later_senses(
     message: Reading, senses: Sequence[list[str]], position: int
 ) -> Iterator[tuple[str, str]]:
     """Yield the next words of the clause with each of their senses."""
-    for later in range(position + 1, min(position + 1 + NEAR, message.length)):
+    for later in range(position + 1, min(position + 1 + PAIR_DISTANCE, message.length)):
         if message.clause[later] == message.clause[position]:
             for sense in senses[later]:
                 yield message.words[later], sense
@@ -459,4 +459,4 @@ def _shipped() -> Weights:
 
 def as_arrays(hundredths: Mapping[str, list[int]]) -> Weights:
     """Convert stored weights to numbers that can be summed."""
-    return {name: np.array(row) / SCALE for name, row in hundredths.items()}
+    return {name: np.array(row) / WEIGHT_SCALE for name, row in hundredths.items()}

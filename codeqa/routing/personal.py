@@ -24,7 +24,7 @@ PROFILE_LINES = 40
 """Most lines of a profile that a model gets, the latest ones."""
 PREFERENCES = ("language", "verbosity", "format")
 """Kinds that are wishes as to all answers."""
-SEVERAL = ("format", "fact")
+REPEATABLE_KINDS = ("format", "fact")
 """Kinds of which a user may have several."""
 CONFIRMATIONS = {
     "conversation": "delete this conversation for good",
@@ -116,7 +116,7 @@ def detect_facts(text: str) -> dict[str, str]:
         value = clean_value(statement)
         if kind and value:
             digest = hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()
-            facts[f"{kind}-{digest}" if kind in SEVERAL else kind] = value
+            facts[f"{kind}-{digest}" if kind in REPEATABLE_KINDS else kind] = value
     return facts
 
 

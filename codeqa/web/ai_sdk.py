@@ -28,7 +28,7 @@ from codeqa.chat.record import Done
 from codeqa.render import Cite, finished_items, render_markdown, split_blocks
 from codeqa.web.errors import explained
 
-HEADERS = {
+STREAM_HEADERS = {
     "x-vercel-ai-data-stream": "v1",
     "Content-Type": "text/plain; charset=utf-8",
     # Asks proxies not to buffer the response.

@@ -20,7 +20,7 @@ UNREAD_SECONDS = 1_800.0
 """Seconds after which an answer that nobody reads is stopped: longer than any real answer takes."""
 ENDING_SECONDS = 5.0
 """Longest wait for a stopped answer to end, or for an answer to get the id of its turn."""
-END = b""
+END_OF_LINES = b""
 """Marks the end of an answer's lines."""
 
 
@@ -101,7 +101,7 @@ class AnswerLines:
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
         position, lines = 0, [b"none yet"]
-        while lines[-1:] != [END] and not gone():
+        while lines[-1:] != [END_OF_LINES] and not gone():
             with self._longer:
                 if len(self.lines) == position:
                     self._longer.wait(LOOKS_EVERY)
@@ -113,7 +113,7 @@ class AnswerLines:
     def wait(self, *, for_turn: bool = False) -> None:
         with self._longer:
             self._longer.wait_for(
-                lambda: self.lines[-1:] == [END] or (for_turn and self.turn is not None),
+                lambda: self.lines[-1:] == [END_OF_LINES] or (for_turn and self.turn is not None),
                 ENDING_SECONDS,
             )
 
@@ -137,7 +137,7 @@ class LocalBoard:
             self._answers[key] = answer
 
     def leave(self, key: ConversationKey) -> None:
-        self._answers.pop(key).add(END)
+        self._answers.pop(key).add(END_OF_LINES)
 
     def keys(self) -> list[ConversationKey]:
         return [*self._answers]

@@ -25,7 +25,7 @@ from codeqa.render import inert_markdown, render_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.types import Chunk
-from codeqa.web.ai_sdk import HEADERS
+from codeqa.web.ai_sdk import STREAM_HEADERS
 from codeqa.web.endpoints import Endpoints, FilledId, Id, Schema, Text, Values
 from codeqa.web.questions_api import citer
 from codeqa.web.workspace import conversation_key, reader_gone, workspace
@@ -35,7 +35,7 @@ FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 """A path that can be the label of a link in Markdown."""
-SUMMARY = ("id", "title", "created", "updated")
+SHORT_FIELDS = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
 endpoints = Endpoints("conversations", __name__)
@@ -70,7 +70,7 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
         matches = [ConversationMatch(conversation, "", "") for conversation in store.all(user)]
     rows = []
     for match in matches:
-        row: Values = {name: getattr(match.conversation, name) for name in (*SUMMARY, "turns")}
+        row: Values = {name: getattr(match.conversation, name) for name in (*SHORT_FIELDS, "turns")}
         rows.append(row | {"turn": match.turn_id, "snippet": match.snippet})
     return {"conversations": rows}
 
@@ -122,7 +122,7 @@ def export_conversation(
         turns = _turns_values(engine, conversation, user, records)
         for turn in turns:
             turn["context"] = context(turn["id"], engine, user)
-        values: Values = {name: getattr(summary, name) for name in SUMMARY}
+        values: Values = {name: getattr(summary, name) for name in SHORT_FIELDS}
         values["repository"] = {"id": engine.location.id, "name": engine.location.name}
         values |= {"turns": turns[: len(used)], "others": turns[len(used) :]}
         response, ending = jsonify(values), "json"
@@ -138,7 +138,7 @@ def join(conversation: str, engine: Engine) -> Response:
     The stream is that of /chat/stream: the lines so far at once, then the rest as it comes.
     """
     key = conversation_key(engine, conversation)
-    return Response(workspace().answers.join(key, reader_gone()), headers=HEADERS)
+    return Response(workspace().answers.join(key, reader_gone()), headers=STREAM_HEADERS)
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>/stop")

@@ -27,7 +27,7 @@ from codeqa.web.endpoints import Endpoints, Id, Schema, Text, Values
 from codeqa.web.security import current_user
 from codeqa.web.workspace import workspace
 
-OWNERS = "change the language model"
+OWNERS_ONLY = "change the language model"
 
 endpoints = Endpoints("models", __name__)
 
@@ -62,7 +62,7 @@ def overview() -> Values:
     }
 
 
-@endpoints.route("GET", "/api/models/local", owners=OWNERS)
+@endpoints.route("GET", "/api/models/local", owners=OWNERS_ONLY)
 def local_servers() -> Values:
     """List model servers that run on this machine, and commands that install one."""
     models = _models()
@@ -81,19 +81,19 @@ def local_servers() -> Values:
     return {"servers": servers, "commands": LOCAL_MODEL}
 
 
-@endpoints.route("POST", "/api/models/list", owners=OWNERS)
+@endpoints.route("POST", "/api/models/list", owners=OWNERS_ONLY)
 def list_models(body: ChoiceBody) -> Values:
     """List the models that a provider offers."""
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/api/models/test", owners=OWNERS)
+@endpoints.route("POST", "/api/models/test", owners=OWNERS_ONLY)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for one word, to check address, key and name."""
     return _models().test(*_choice(body))
 
 
-@endpoints.route("POST", "/api/models", owners=OWNERS)
+@endpoints.route("POST", "/api/models", owners=OWNERS_ONLY)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, or none with `{"provider": ""}`; a key that is sent is stored."""
     if body.provider:
@@ -103,7 +103,7 @@ def choose(body: ChoiceBody) -> Values:
     return overview()
 
 
-@endpoints.route("POST", "/api/models/forget", owners=OWNERS)
+@endpoints.route("POST", "/api/models/forget", owners=OWNERS_ONLY)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the stored key of a provider or an address."""
     _models().forget_key(_choice(body)[0])

@@ -23,7 +23,7 @@ from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.search.rerank import parse_rerank
 from codeqa.types import Exchange
-from codeqa.web.ai_sdk import HEADERS, encode_stream
+from codeqa.web.ai_sdk import STREAM_HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.run import AnswerRun
 from codeqa.web.security import TERMINAL, current_user, require_owner
@@ -101,9 +101,9 @@ def stream(body: QuestionBody) -> Response:
         key = conversation_key(engine, options.conversation)
         runs = workspace().answers
         lines = runs.start_for_page(engine, options, key, cite, reader_gone())
-        return Response(lines, headers=HEADERS)
+        return Response(lines, headers=STREAM_HEADERS)
     run = start_alone(engine, options)
-    response = Response(encode_stream(run, cite=cite), headers=HEADERS)
+    response = Response(encode_stream(run, cite=cite), headers=STREAM_HEADERS)
     response.call_on_close(run.close)  # also when nobody reads a line
     return response
 

@@ -30,7 +30,7 @@ from codeqa.web.security import LOCAL, TERMINAL_TOKEN, current_user, require_own
 from codeqa.web.workspace import workspace
 
 FOLDERS_SHOWN = 1_000
-OWNERS = "change which repositories there are"
+OWNERS_ONLY = "change which repositories there are"
 
 SKIPPED_PATHS = 500
 """Most paths listed per reason; the count is complete."""
@@ -92,19 +92,19 @@ def add(body: PathBody) -> Values:
     """
     space, path = workspace(), body.path.strip()
     if looks_remote(path):
-        require_owner(OWNERS)
+        require_owner(OWNERS_ONLY)
         remote = read_remote(path, body.branch)
         location = clone_location(space.settings, remote)
         url, branch = remote.url, remote.branch
         about = RepositoryReport(location.name, url, "failed", url=url, branch=branch)
         return _row(location.id, space.begin("cloning", location, about, url, branch))
     if Path(path) not in [location.root for location in space.visible()]:
-        require_owner(OWNERS)
+        require_owner(OWNERS_ONLY)
     location = space.open(Path(path)).location
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>", owners=OWNERS)
+@endpoints.route("POST", "/api/repos/<repo>", owners=OWNERS_ONLY)
 def rename(repo: str, body: NameBody) -> Values:
     """Give the repository another name."""
     location = find_repository(workspace().settings, repo)
@@ -112,7 +112,7 @@ def rename(repo: str, body: NameBody) -> Values:
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>/refresh", status=202, owners=OWNERS)
+@endpoints.route("POST", "/api/repos/<repo>/refresh", status=202, owners=OWNERS_ONLY)
 def refresh(repo: str) -> Values:
     """Fetch the newest commit of a clone, and index the changes; both go on after this request."""
     space = workspace()
@@ -120,14 +120,14 @@ def refresh(repo: str) -> Values:
     return _row(location.id, space.begin("refreshing", location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>/cancel", owners=OWNERS)
+@endpoints.route("POST", "/api/repos/<repo>/cancel", owners=OWNERS_ONLY)
 def cancel(repo: str) -> Values:
     """Cancel cloning or refreshing, or dismiss a failed one. A cancelled clone is deleted."""
     workspace().jobs.cancel(repo)
     return {"removed": repo}
 
 
-@endpoints.route("DELETE", "/api/repos/<repo>", owners=OWNERS)
+@endpoints.route("DELETE", "/api/repos/<repo>", owners=OWNERS_ONLY)
 def remove(repo: str) -> Values:
     """Delete the index of a repository, and its files if CodeQA cloned them.
 
@@ -138,7 +138,7 @@ def remove(repo: str) -> Values:
     return {"removed": repo}
 
 
-@endpoints.route("GET", "/api/folders", owners=OWNERS)
+@endpoints.route("GET", "/api/folders", owners=OWNERS_ONLY)
 def folders(path: Text = "") -> Values:
     """List the folders in the folder at `path` on the server's machine.
 

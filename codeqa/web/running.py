@@ -21,9 +21,9 @@ from typing import Any
 from codeqa import __version__
 from codeqa.environment import digest_of, env_file
 
-FOLDER = "servers"
+SERVERS_FOLDER = "servers"
 """Folder inside the data folder, with one file per server, named after its process."""
-PRIVATE = 0o600
+PRIVATE_MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ def proof(token: str, challenge: str) -> str:
 @contextmanager
 def announced(data: Path, server: RunningServer) -> Iterator[None]:
     """Let the terminal find a server of the data folder `data` while the context is open."""
-    folder = data / FOLDER
+    folder = data / SERVERS_FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{server.pid}-{server.port}.json"
     unfinished = folder / f".{secrets.token_hex(8)}"
     try:
-        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(asdict(server), file)
         unfinished.replace(path)
@@ -76,7 +76,7 @@ def running_servers(data: Path) -> list[RunningServer]:
     if (file := env_file()) and file.exists():
         return []  # it may contain settings, which are not loaded here
     servers = []
-    for path in (data / FOLDER).glob("*.json"):
+    for path in (data / SERVERS_FOLDER).glob("*.json"):
         try:
             about = path.lstat()
             if about.st_uid != os.getuid() or about.st_mode & 0o177:

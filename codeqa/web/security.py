@@ -59,7 +59,7 @@ USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the database and in Redis."""
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
 
-HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -268,7 +268,7 @@ def guard(app: Flask, settings: Settings) -> None:
     def protect(response: Response) -> Response:
         if release := g.pop("release", None):
             response.call_on_close(release) if response.is_streamed else release()
-        for name, value in HEADERS.items():
+        for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
             response.headers.setdefault("Cache-Control", "no-store")

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.vectors import SIMILAR, cosine
+from codeqa.chat.vectors import SIMILAR_FROM, cosine
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words, read
 from codeqa.text import strip_tag
 from research.benchmarks.machine import conditions
@@ -108,7 +108,7 @@ def measure_pairs(split: str) -> dict[str, Any]:
             silent += 1
             continue
         (same if row["same_topic"] else other).append(cosine(first, second))
-    at = SIMILAR
+    at = SIMILAR_FROM
     return {
         "embedding": embedding.name,
         "similar_above": at,
@@ -130,8 +130,10 @@ def measure_pairs(split: str) -> dict[str, Any]:
 
 
 def best_threshold(measured: Mapping[str, Any]) -> float:
-    """What `vectors.SIMILAR` is to hold by the figures of the `tune` half: the lowest step that
-    no pair of different topics exceeds."""
+    """What `vectors.SIMILAR_FROM` is to hold by the figures of the `tune` half.
+
+    It is the lowest step that no pair of different topics exceeds.
+    """
     return round((measured["highest_of_another_topic"] // STEP + 1) * STEP, 2)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codeqa.routing import intents
-from codeqa.routing.intents import INTENTS, SCALE, as_arrays, by_words, read
+from codeqa.routing.intents import INTENTS, WEIGHT_SCALE, as_arrays, by_words, read
 
 MESSAGES = Path(__file__).resolve().parent.parent / "evals" / "intents" / "development.txt"
 WEIGHTS = Path(intents.__file__).with_name("intents.json")
@@ -52,7 +52,7 @@ def fit(rows: Sequence[Message]) -> dict[str, list[int]]:
     y = np.array([[intent == name for name in INTENTS] for *_, intent in rows], np.float32)
     allowed = np.array([[h or name != "continuation" for name in INTENTS] for _, h, _ in rows])
     weights = _descend(x, y, allowed)
-    whole = np.rint(weights * SCALE).astype(int)
+    whole = np.rint(weights * WEIGHT_SCALE).astype(int)
     return {name: whole[i].tolist() for name, i in columns.items() if whole[i].any()}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.chat import vectors
-from codeqa.chat.vectors import QA_K, SIMILAR, similar_questions
+from codeqa.chat.vectors import QA_K, SIMILAR_FROM, similar_questions
 from codeqa.state import State
 from codeqa.state.records import Turn, TurnExtras
 from codeqa.types import Exchange
@@ -67,8 +67,8 @@ def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
 def test_what_is_above_the_threshold_is_similar(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(state, "t1", SIMILAR - 0.01)
-    keep(state, "t2", SIMILAR + 0.01)
+    keep(state, "t1", SIMILAR_FROM - 0.01)
+    keep(state, "t2", SIMILAR_FROM + 0.01)
     assert similar(state) == ["t2"]
     monkeypatch.setattr(vectors, "SIMILAR", 1.0)
     one = np.eye(WIDTH, dtype=np.float32)[1]

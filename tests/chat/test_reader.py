@@ -24,8 +24,8 @@ from openai_server import (
 
 from codeqa.chat import reader
 from codeqa.chat.events import RESULT_CHARACTERS, Event
-from codeqa.chat.looks import MARK, may_be_looks, read_looks
-from codeqa.chat.reader import ANSWER_NOW, SHORTENED
+from codeqa.chat.looks import LOOK_MARK, may_be_looks, read_looks
+from codeqa.chat.reader import ANSWER_NOW, SHORTENED_RESULT
 from codeqa.chat.record import TurnRecord
 from codeqa.engine import Engine
 from codeqa.llm.answer import MOST_CALLS
@@ -73,7 +73,7 @@ def lines(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
     for name, arguments in calls:
         given = json.loads(arguments)
         kind = {"open_file": "lines", "search_code": "search"}.get(name, name)
-        written.append(f"{MARK} {kind} {' '.join(map(str, given.values()))}\n")
+        written.append(f"{LOOK_MARK} {kind} {' '.join(map(str, given.values()))}\n")
     return stream([*said, *("\n" * bool(said)), *written])
 
 
@@ -137,7 +137,7 @@ def test_a_sensible_agent_reads_on_from_what_the_tools_show(opened: Open) -> Non
 def results(script: Script) -> list[str]:
     """What the model has been given by looks in its last request."""
     texts = ((m["role"], str(m["content"])) for m in script.sent)
-    return [text for role, text in texts if role == "tool" or text.startswith(f"[{MARK} ")]
+    return [text for role, text in texts if role == "tool" or text.startswith(f"[{LOOK_MARK} ")]
 
 
 def test_the_model_looks_further_before_it_answers(
@@ -183,7 +183,7 @@ def test_a_model_whose_window_holds_no_more_is_told_of_no_looks(
 ) -> None:
     script.window = 2_000
     assert answer(looking(engine)) == "".join(SAYS)
-    assert "tools" not in script.bodies[-1] and MARK not in script.sent[0]["content"]
+    assert "tools" not in script.bodies[-1] and LOOK_MARK not in script.sent[0]["content"]
     assert len(script.sent[-1]["content"]) == 2, "nor of what else was found"
 
 
@@ -324,7 +324,7 @@ def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
     assert ["tools" in body for body in script.bodies] == [True, False, False]
     script.bodies.clear()
     looking(engine)
-    assert "tools" not in script.sent and f"{MARK} symbol" in script.sent[0]["content"]
+    assert "tools" not in script.sent and f"{LOOK_MARK} symbol" in script.sent[0]["content"]
 
 
 def test_of_calls_without_end_the_first_are_made_and_sent_back(
@@ -439,7 +439,7 @@ def test_old_results_are_shortened_and_the_question_never(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("codeqa.chat.responders.RESULTS_CHARACTERS", 5_000)
         looking(engine)
-    assert [text.endswith(SHORTENED) for text in results(script)] == [True] * 4 + [False]
+    assert [text.endswith(SHORTENED_RESULT) for text in results(script)] == [True] * 4 + [False]
     assert script.sent[1] == script.bodies[0]["messages"][1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codeqa.chat.check import SUGGESTIONS, suggest
+from codeqa.chat.check import MOST_SUGGESTIONS, suggest
 from codeqa.context.block import unit_chunk
 from codeqa.types import Chunk, Unit
 
@@ -71,4 +71,4 @@ def test_there_are_never_more_than_three_and_never_two_alike() -> None:
     ]
     for question in ("x", "used", "tests", "function_0"):
         found = suggest(question, [*chunks, *chunks], "")
-        assert len(set(found)) == len(found) == SUGGESTIONS
+        assert len(set(found)) == len(found) == MOST_SUGGESTIONS

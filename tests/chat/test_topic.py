@@ -9,7 +9,7 @@ import pytest
 from chat_kit import Open, Script, ask
 
 from codeqa.chat.values import Vector
-from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
+from codeqa.chat.vectors import SIMILAR_FROM, QuestionVectors, cosine
 from codeqa.context.packing import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
@@ -37,7 +37,7 @@ def test_the_shipped_tables_threshold_is_what_the_labelled_pairs_give() -> None:
     embedding = fast_embedding()
     assert embedding is not None
     measured = benchmark.measure_pairs(benchmark.TUNE)
-    assert benchmark.best_threshold(measured) == SIMILAR
+    assert benchmark.best_threshold(measured) == SIMILAR_FROM
 
 
 def test_a_message_without_a_known_word_has_no_vector() -> None:

@@ -25,7 +25,7 @@ from codeqa.environment import digest_of
 from codeqa.settings import Settings
 from codeqa.web.ai_sdk import encode_stream
 from codeqa.web.app import create_app
-from codeqa.web.running import FOLDER, running_servers
+from codeqa.web.running import SERVERS_FOLDER, running_servers
 from codeqa.web.security import HELLO_PATH, TERMINAL_TOKEN
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none
         monkeypatch.setenv("CODEQA_EFFORT", "deep")
         assert running_servers(shop_settings.data_dir) == [], "it would answer by other settings"
         raise ValueError
-    assert list((shop_settings.data_dir / FOLDER).iterdir()) == []
+    assert list((shop_settings.data_dir / SERVERS_FOLDER).iterdir()) == []
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("CODEQA_EFFORT=deep\n")
     with terminal_door(app, shop_settings, None, 1):

@@ -19,7 +19,7 @@ from codeqa.cli import main
 from codeqa.cli.serve import terminal_door
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
-from codeqa.web.running import FOLDER
+from codeqa.web.running import SERVERS_FOLDER
 from codeqa.web.security import TERMINAL_TOKEN
 from research.evals.search.__main__ import main as judge_search
 
@@ -154,7 +154,7 @@ class Served:
 
     @property
     def file(self) -> Path:
-        (path,) = (self.settings.data_dir / FOLDER).iterdir()
+        (path,) = (self.settings.data_dir / SERVERS_FOLDER).iterdir()
         return path
 
 

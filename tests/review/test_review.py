@@ -16,7 +16,7 @@ from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
 from codeqa.review.report import IssueReport, read_review
-from codeqa.review.reviewer import WITHOUT, Reviewer
+from codeqa.review.reviewer import NO_MODEL_ASKED, Reviewer
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -112,7 +112,7 @@ def test_without_a_model_the_likely_files_and_tests_are_told(
     engine: Engine, script: Script
 ) -> None:
     report, steps = reviewed(engine, use_model=False)
-    assert report.review is None and report.note == WITHOUT and steps == []
+    assert report.review is None and report.note == NO_MODEL_ASKED and steps == []
     assert report.files[0].path == "shop/session.py" and report.files[0].lines == "6-10"
     assert report.files[0].symbol == "expire_session"
     assert script.bodies == []
@@ -141,7 +141,7 @@ def test_in_a_conversation_a_review_is_a_turn_with_steps_and_checked_citations(
     assert (kept.mode, kept.answer, len(kept.looked_up)) == ("issue", text, 1)
     assert not script.small_calls and len(script.bodies) == 2, "nothing else"
     events = ask(engine, ISSUE, use_model=False)
-    assert WITHOUT in answer(events) and told(events, "done")["generator"] == "extractive"
+    assert NO_MODEL_ASKED in answer(events) and told(events, "done")["generator"] == "extractive"
 
 
 def test_an_issue_is_reviewed_over_http(engine: Engine, script: Script) -> None:

@@ -25,7 +25,15 @@ from codeqa.routing.followup import (
     messages_for,
     read_answer,
 )
-from codeqa.routing.intents import INTENTS, LONGEST, MODEL_BELOW, Intent, by_words, lexicon, read
+from codeqa.routing.intents import (
+    INTENTS,
+    MESSAGE_CHARACTERS,
+    MODEL_BELOW,
+    Intent,
+    by_words,
+    lexicon,
+    read,
+)
 from codeqa.state import State
 from codeqa.types import NO_USAGE, Exchange
 from research.benchmarks import intents as benchmark
@@ -87,7 +95,7 @@ def test_a_message_gets_the_intent_of_its_definition() -> None:
     for intent, text, history in (*messages(FIRST, False), *messages(LATER, True)):
         assert by_words(read(text), has_history=history).name == intent
         assert by_words(read(text), has_history=False).name != "continuation", "of no message"
-    pasted = "x = 1\n" * LONGEST + "\nwhere is this parsed?"
+    pasted = "x = 1\n" * MESSAGE_CHARACTERS + "\nwhere is this parsed?"
     assert by_words(read(pasted), has_history=False).name == "knowledge_base"
 
 

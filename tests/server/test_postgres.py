@@ -139,7 +139,7 @@ def test_a_server_that_is_frozen_is_given_up_and_said(
 def test_a_statement_that_takes_too_long_is_ended_and_said(
     server_state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "LIMITED", "SET LOCAL statement_timeout = 1")
+    monkeypatch.setattr(postgres, "TIMEOUT", "SET LOCAL statement_timeout = 1")
     with pytest.raises(StorageError, match="due to statement timeout") as late:
         server_state._database.row("SELECT pg_sleep(1000)")
     assert not isinstance(late.value, GoneError)
