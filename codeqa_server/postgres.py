@@ -48,7 +48,7 @@ _DIALECT = (
 
 class _Connection(psycopg.Connection[Any]):
     impatient = True
-    """Whether a silent server is given up."""
+    """True if a silent server is given up."""
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         options |= {"timeout": SILENT_SECONDS} if self.impatient else {}

@@ -82,7 +82,7 @@ class Classified(Event):
     searched_automatically: bool = False
     searches: bool = False
     goes_on: bool = False
-    """Whether it goes on from the code of an earlier question."""
+    """True if it goes on from the code of an earlier question."""
     left_out: str = ""
     """Why the code of earlier questions was left out; '' if it was not."""
     suggest_codebase: bool = False

@@ -148,7 +148,7 @@ class _Gathering:
 
     @property
     def drafts(self) -> HydeMode:
-        """How many drafts are searched by before the model is asked.
+        """Number of drafts to search by before the model is asked.
 
         At *normal* the model looks further itself, which finds as much and begins sooner.
         """
@@ -166,7 +166,7 @@ class _Gathering:
 
     @property
     def only_quotes(self) -> bool:
-        """Whether the answer can only quote code."""
+        """True if the answer can only quote code."""
         return self.model is None and not self.other_responder and not self.reply
 
     @property

@@ -78,13 +78,13 @@ class _ReaderState:
     room: int
     """Most characters of results that are sent."""
     by_lines: bool
-    """Whether the model writes looks as lines of text."""
+    """True if the model writes looks as lines of text."""
     done: int = 0
     """Number of rounds so far."""
     misused: int = 0
     failures: int = 0
     may_restart: bool = False
-    """Whether a failed request may be repeated in another form."""
+    """True if a failed request may be repeated in another form."""
     answered: bool = False
     made: set[tuple[str, str]] = field(default_factory=set)
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -318,7 +318,7 @@ class _Attempt:
     by_lines: bool
     warning: str = ""
     halved: bool = False
-    """Whether half of the code was left out."""
+    """True if half of the code was left out."""
 
 
 def _next_attempt(attempt: _Attempt, reading: _ReaderState, error: ModelError) -> _Attempt:

@@ -106,7 +106,7 @@ class TurnRecord:
     searched_automatically: bool = False
     searches: bool = False
     goes_on: bool = False
-    """Whether it goes on from the code of an earlier question."""
+    """True if it goes on from the code of an earlier question."""
     left_out: str = ""
     """Why the code of earlier questions was left out; '' if it was not."""
     suggest_codebase: bool = False
@@ -142,7 +142,7 @@ class TurnRecord:
     """Sentences on hooks that failed and were skipped."""
     steps: Sequence[Step] = ()
     finished: bool = True
-    """Whether the answer was neither stopped nor failed."""
+    """True if the answer was neither stopped nor failed."""
     error: Failure | None = None
     """The error that ended it."""
     messages: Sequence[SentMessage] = ()

@@ -74,18 +74,18 @@ class Stream:
 
     question: Question
     keep: bool
-    """Whether the turn is to be stored."""
+    """True if the turn is to be stored."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     begun: float = field(default_factory=time.time)
     """In seconds since the epoch."""
     parent: str = ""
     """Id of the turn that it follows; '' for the first."""
     loaded: bool = False
-    """Whether the conversation is loaded: from then on the turn is stored however it ends."""
+    """True if the conversation is loaded: from then on the turn is stored however it ends."""
     stored: bool = False
-    """Whether a part of it is stored already."""
+    """True if a part of it is stored already."""
     concluded: bool = False
-    """Whether it is complete, so that nothing changes any more."""
+    """True if it is complete, so that nothing changes any more."""
     finished: bool = False
     error: Failure | None = None
     steps: Steps = field(default_factory=Steps)

@@ -56,7 +56,7 @@ class AskOptions(QuestionOptions):
     instructions: str = ""
     """Instructions of that client for its answers; they never replace our rules."""
     keep: bool = True
-    """Whether the turn is stored, and its context becomes the conversation's."""
+    """True if the turn is stored, and its context becomes the conversation's."""
     cancelled: Cancelled = never
 
     @property
@@ -76,7 +76,7 @@ class Question:
     """The message without tag and mode."""
     mode: str
     mode_chosen: bool
-    """Whether the user chose the mode; else the words did."""
+    """True if the user chose the mode; else the words did."""
     whole_files: str
     """`files` or `all` where whole files are asked for, else ''."""
     mask: str
@@ -108,11 +108,11 @@ class ConversationSoFar:
     context: ContextBlock = NO_CONTEXT
     """The code of an earlier question."""
     context_lost: bool = False
-    """Whether that code would be in the cache, which cannot be reached."""
+    """True if that code would be in the cache, which cannot be reached."""
     shown_files: Callable[[], Iterable[str]] = tuple
     """Returns the paths of the files that its turns have shown lines of."""
     cites_code: bool = False
-    """Whether its answers come from the client alone, and cite code."""
+    """True if its answers come from the client alone, and cite code."""
     names: tuple[str, ...] = ()
     """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
     path: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class ConversationSoFar:
 
     @property
     def begun(self) -> bool:
-        """Whether a message may be a follow-up; a client without conversations has only code."""
+        """True if a message may be a follow-up, of a turn or of code that a client holds."""
         return self.messages > 0 or self.context_lost or bool(self.context.chunks)
 
 
@@ -138,10 +138,10 @@ class Routed:
     question: Question
     so_far: ConversationSoFar
     vector: Vector | None
-    """Of the question; None for one that the embedding knows no word of."""
+    """Vector of the question; None if the embedding knows none of its words."""
     intent: Intent
     leaving: Leaving
-    """Whether it leaves the topic of the conversation."""
+    """True if it leaves the topic of the conversation."""
     features: Features
     decision: PolicyDecision
     standalone: str
@@ -159,7 +159,7 @@ class Routed:
 
     @property
     def deletes(self) -> str:
-        """What the user deletes with this message: `profile`, …; '' for nothing.
+        """The data that the user deletes with this message: `profile`, …; '' for nothing.
 
         Never from a program that stores the conversation itself: it speaks for its user, and may
         repeat whatever it has read.
@@ -199,7 +199,7 @@ class Gathered:
     """The question for the model: the text of the message, unless a hook rewords it."""
     block: ContextBlock = NO_CONTEXT
     searched: bool = False
-    """Whether the code base was searched for this question; else `block` is an earlier one's."""
+    """True if the code base was searched for this question; else `block` is an earlier one's."""
     intent: str = "knowledge_base"
     """One of `intents.INTENTS`, as the policy decided."""
     history: tuple[Exchange, ...] = ()
@@ -211,17 +211,17 @@ class Gathered:
     instructions: str = ""
     """Instructions of the client program for the answer; they never replace the rules."""
     suggest: bool = False
-    """Whether to suggest asking again with `@codebase`."""
+    """Suggest asking again with `@codebase`."""
     reply: str = ""
-    """Which of the app's own replies the answer is; '' when it is none."""
+    """Name of the app's own reply that is the answer; '' for none."""
     strict: bool = False
-    """Whether the model is told to say only what the code shows."""
+    """True if the model is told to say only what the code shows."""
     evidence: QuotedEvidence | None = None
     """Quotes for an answer without a model, and the counted list for any answer."""
     model: Model | None = None
     """The model that may answer."""
     budget: Budget | None = None
-    """How much code it may be sent."""
+    """Most code that is sent."""
     window: int = 0
     """Tokens that the model takes; 0 is unknown."""
     search: SearchResult | None = None
@@ -229,7 +229,7 @@ class Gathered:
     effort: str = ""
     """`fast`, `normal` or `deep`; '' where nothing was searched."""
     may_look: bool = False
-    """Whether the model may look further before it answers."""
+    """True if the model may look further before it answers."""
     rewritten: str = ""
     """The completed question, where it was searched for in place of a short follow-up."""
     warnings: tuple[str, ...] = ()
@@ -247,7 +247,7 @@ class Gathered:
 
     @property
     def retrieved(self) -> Retrieved:
-        """How much was retrieved for it."""
+        """The number of chunks and of earlier questions."""
         chunks = len(self.block.chunks) if self.searched else 0
         return Retrieved(num_docs=chunks, similar_queries=len(self.similar))
 

@@ -43,7 +43,7 @@ class RetryWait:
     text: str
     error: ModelError
     begins: bool
-    """Whether it is the first of this wait."""
+    """True if it is the first of this wait."""
 
 
 Message = Mapping[str, Any]
@@ -51,7 +51,7 @@ Message = Mapping[str, Any]
 Complete = Callable[[Sequence[Message], int], str]
 """Messages and the most tokens to generate → the text of the answer."""
 Cancelled = Callable[[], bool]
-"""Whether the caller no longer wants the answer; cheap, for it is called often."""
+"""True if the caller no longer wants the answer; cheap, for it is called often."""
 Piece = str | Reasoning | RetryWait | ToolCall | TokenUsage
 
 

@@ -24,7 +24,7 @@ class LikelyFile(BaseModel):
     """Name of the definition in these lines."""
     why: str = ""
     indexed: bool = True
-    """Whether the index has such a file."""
+    """True if the index has such a file."""
 
     def __str__(self) -> str:
         location = code_span(self.path)

@@ -60,7 +60,7 @@ class ClientMessage(Schema):
 
 class StreamOptions(Schema):
     include_usage: bool | None = None
-    """Whether a last event has the number of tokens."""
+    """True if a last event has the number of tokens."""
 
 
 class CompletionBody(Schema):

@@ -81,7 +81,7 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     repos: list[Id] = Field(default_factory=list, max_length=MOST_REPOSITORIES)
     """Ids of several repositories to ask at once; paths in the answer begin with their names."""
     render: bool = False
-    """Whether the stream also has what the page shows."""
+    """True if the stream also has what the page shows."""
     without_model: bool = False
     """Answer by quoting the code, without a language model."""
 

@@ -80,7 +80,7 @@ class User:
     id: str
     """Conversations and contexts are stored under it; no other user sees them."""
     owner: bool = True
-    """Whether this user decides for all: the language model, the repositories, indexing."""
+    """True if this user decides for all: the language model, the repositories, indexing."""
     mark: str = field(default="", repr=False)
     """Identifies the user in their session; worthless once their token is removed."""
     sees: Callable[[Location], bool] | None = field(default=None, repr=False)

@@ -70,7 +70,7 @@ def test_what_is_above_the_threshold_is_similar(
     keep(state, "t1", SIMILAR_FROM - 0.01)
     keep(state, "t2", SIMILAR_FROM + 0.01)
     assert similar(state) == ["t2"]
-    monkeypatch.setattr(vectors, "SIMILAR", 1.0)
+    monkeypatch.setattr(vectors, "SIMILAR_FROM", 1.0)
     one = np.eye(WIDTH, dtype=np.float32)[1]
     keep(state, "t3", one)
     assert similar(state, vector=one) == [], "not above, but equal"
