@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from codeqa.chat import events
@@ -21,22 +21,16 @@ from codeqa.chat.record import Done
 from codeqa.chat.responders import Responders, respond
 from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
+from codeqa.chat.titles import write_title
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
 from codeqa.errors import CodeQAError, StorageError
-from codeqa.llm.client import DONE, generate_bounded
 from codeqa.metrics import measure
-from codeqa.prompts import render_prompt
-from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.followup import ANSWER_CHARACTERS, MOST_TOKENS, QUESTION_CHARACTERS
 from codeqa.routing.intents import by_words, read
-from codeqa.state.records import title_of
 
 SAVED_EVERY = 0.5
 """Seconds between two saves of a growing answer: a process that dies may lose a second of it."""
 TEXT_EVENTS = (events.Token, events.Cited, events.Thought, events.Waiting)
 """Events after which only the text of the stored turn has changed."""
-TITLE_WORDS, TITLE_SECONDS = 6, 8.0
-"""Most words of a title that a model writes, and the time it has: nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +91,10 @@ class Chat:
                 only_text_changed = True
 
     def give_title(self, options: AskOptions, turn_id: str) -> None:
-        """Have the model of a conversation's first answer write a title for it.
-
-        Do nothing at effort `fast`, if the user gave it a title, or if the model fails.
-        """
-        with suppress(CodeQAError):
-            turn = self.conversations.turn(turn_id, options.user)
-            old_title = self.conversations.get(options.conversation, options.user).title
-            if turn.parent or old_title != title_of(turn.typed):
-                return
-            model = self.gatherer.answer_model(options.with_model)
-            if model is None or (model.name, model.host) != (turn.model, turn.host):
-                return
-            if (options.effort or self.gatherer.settings.effort) == "fast":
-                return
-            parts = (turn.question[:QUESTION_CHARACTERS], turn.answer[:ANSWER_CHARACTERS])
-            exchange = mask_secrets("\n\n".join(parts))
-            system = render_prompt("title", self.responders.config_dir)
-            sent = [{"role": "system", "content": system}, {"role": "user", "content": exchange}]
-            limits = (MOST_TOKENS, TITLE_SECONDS, options.cancelled)
-            *_, stage = generate_bounded("title", model, lambda: sent, *limits)
-            title = stage.text.replace("`", "").strip(" \"'“”*#.")
-            if title and stage.outcome == DONE and len(title.split()) <= TITLE_WORDS:
-                self.conversations.rename(options.conversation, title, options.user, old_title)
+        """Have a title written for a new conversation, unless at effort `fast`."""
+        if (options.effort or self.gatherer.settings.effort) != "fast":
+            config_dir, answer_model = self.responders.config_dir, self.gatherer.answer_model
+            write_title(self.conversations, options, turn_id, answer_model, config_dir)
 
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
         """Run the stages of a turn in their order, and note the result of each in `stream`."""
