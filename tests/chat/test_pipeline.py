@@ -166,7 +166,7 @@ def test_the_last_twenty_messages_and_the_profile_are_known(engine: Engine) -> N
     assert so_far.profile == {"name": "Ada"}
 
 
-def test_pruning_keeps_the_last_six_messages_and_three_older_questions_that_are_similar() -> None:
+def test_pruning_keeps_six_last_messages_and_three_similar_questions() -> None:
     import numpy as np
 
     near = {"cat": [1, 1, 1, 1], "kitten": [1, 1, 0, 0], "half": [1, 0, 0, 0], "dog": [1, -1, 0, 0]}
@@ -262,7 +262,7 @@ ABOUT_ITS_WRITER = (
 )  # fmt: skip
 
 
-def test_what_names_code_is_about_the_code_and_what_is_stored_of_its_writer_the_apps_matter(
+def test_a_name_of_code_asks_for_code_and_stored_data_asks_the_app(
     quoting: Engine,
 ) -> None:
     for question in (*ABOUT_THE_CODE, *ABOUT_ITS_WRITER):
@@ -273,7 +273,7 @@ def test_what_names_code_is_about_the_code_and_what_is_stored_of_its_writer_the_
         assert (intent, reply) == expected, question
 
 
-def test_what_is_confirmed_is_deleted_with_the_confirmation_but_not_for_another_program(
+def test_a_confirmed_deletion_works_but_not_for_another_program(
     engine: Engine,
 ) -> None:
     ask(engine, "thank you!")
@@ -504,7 +504,7 @@ def test_secrets_of_a_client_are_masked_before_anything_is_written(
 # Keeping.
 
 
-def test_a_question_that_is_not_kept_in_time_is_refused_in_a_sentence_and_kept_when_it_can_be(
+def test_a_question_that_cannot_be_saved_in_time_is_refused(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
@@ -559,7 +559,7 @@ def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
     assert ask(engine, ASK, pin=every[:40])[-1].kind == "done"
 
 
-def test_without_a_conversation_a_question_that_leaves_the_topic_is_given_no_earlier_code(
+def test_a_new_topic_without_a_conversation_gets_no_earlier_code(
     engine: Engine, listener: Listener
 ) -> None:
     ask(engine, ASK, conversation="")

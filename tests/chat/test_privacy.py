@@ -149,7 +149,7 @@ def test_everything_of_a_user_goes_and_nothing_of_another(
     assert grep(data_dir, yours, NAME, *SAID) == {}
 
 
-def test_long_texts_over_many_pages_are_gone_as_well_and_other_conversations_stay_whole(
+def test_deletion_removes_long_texts_and_spares_other_conversations(
     privacy: Privacy, state: State, data_dir: Path
 ) -> None:
     long = "".join(f"\nline {number} of the marsupial saga" for number in range(3000))
@@ -329,7 +329,7 @@ def client(data_dir: Path, tmp_path: Path) -> Iterator[FlaskClient]:
     app.extensions["codeqa"].close()
 
 
-def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_is_asked(
+def test_a_message_deletes_only_by_its_exact_confirmation(
     client: FlaskClient, state: State, data_dir: Path
 ) -> None:
     for number in range(2):

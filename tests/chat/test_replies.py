@@ -42,7 +42,7 @@ def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try() -> N
     assert "\\*\\<b>" in told and "\\[a\\]" in told
 
 
-def test_small_talk_is_answered_briefly_and_general_knowledge_is_said_to_take_a_model() -> None:
+def test_small_talk_gets_a_brief_reply_and_knowledge_needs_a_model() -> None:
     for text, beginning in (
         ("thx, that helped a lot", "You are welcome."),
         ("what can you do?", "I answer questions about the code of `shop`"),

@@ -223,9 +223,7 @@ def in_one_piece(page: Page, question: str = QUESTION, **more: Any) -> Any:
     return page.send("POST", "/chat", {"question": question, "conversation": "c", **more})
 
 
-def test_one_question_is_answered_at_a_time_in_a_conversation_and_nobody_else_joins_it(
-    page: Page, model: Dictated
-) -> None:
+def test_a_conversation_answers_one_question_at_a_time(page: Page, model: Dictated) -> None:
     plain = begin(page, model, render=False)
     assert_closed(page)
     # A program's answer cannot be read along, but its user can stop it.
@@ -281,7 +279,7 @@ def test_what_is_deleted_while_it_is_answered_is_neither_written_on_nor_kept(
     assert kept(engine) == []
 
 
-def test_another_version_is_kept_while_it_is_written_and_taken_back_when_nothing_comes(
+def test_a_new_version_is_saved_while_written_and_dropped_if_empty(
     page: Page, model: Dictated
 ) -> None:
     reader = page.ask()
@@ -338,7 +336,7 @@ class Held(Clock):
         self.other.close()
 
 
-def test_a_question_and_an_answer_are_kept_before_anybody_hears_of_them_however_slow_that_is(
+def test_questions_and_answers_are_saved_before_they_are_announced(
     page: Page, engine: Engine, model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, clock = engine.conversations.state, Held()

@@ -104,7 +104,7 @@ def test_a_follow_up_uses_the_cached_context_and_the_history(
     assert [c["verified"] for c in events[-1].data["citations"]] == [True]
 
 
-def test_a_model_that_is_named_for_one_answer_is_sent_all_of_it_and_no_other_anything(
+def test_a_model_named_for_one_answer_gets_all_requests_of_it(
     engine: Engine, script: Script
 ) -> None:
     with openai_server(lambda *_: stream(["By the other one."])) as other:
@@ -318,7 +318,7 @@ def test_a_damaged_cached_context_counts_as_none(quoting: Engine) -> None:
         assert conversations.cached_context("u") == ("", NO_CONTEXT), value[:80]
 
 
-def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversations_has(
+def test_a_lost_redis_costs_only_what_stateless_clients_had(
     opened: Open, script: Script, tmp_path: Path
 ) -> None:
     with redis_server(tmp_path / "redis") as redis:
@@ -608,7 +608,7 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, scri
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["stopped", "left"])
-def test_an_answer_that_is_stopped_or_left_ends_the_request_and_is_kept_as_far_as_it_came(
+def test_a_stopped_answer_ends_its_request_and_is_saved_so_far(
     engine: Engine, script: Script, leaves: bool
 ) -> None:
     script.replies = [stream(["word ", NEVER])]

@@ -204,7 +204,7 @@ def test_what_is_asked_for_in_whole_files() -> None:
         ("sizes/*.txt", 30_000, ["e8.txt"], ["a60.txt", "b60.txt", "c70.txt", "d90.txt"]),
     ],
 )
-def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_is_listed(
+def test_files_of_a_mask_are_sent_up_to_the_limit_and_others_listed(
     large: Tables, settings: Settings, mask: str, room: int, sent: list[str], left_out: list[str]
 ) -> None:
     query = parse_query("what is heated?", path=mask)
@@ -296,7 +296,7 @@ def test_whole_files_take_at_most_half_of_the_models_window(engine: Engine, scri
         assert "Left out: " in notice and "shop/part4.py (3 KB)" in notice
 
 
-def test_without_a_model_those_files_alone_are_quoted_also_where_there_is_no_room_for_them(
+def test_without_a_model_only_the_whole_files_are_quoted(
     quoting: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = ask(quoting, "/all legacy/*.py how are teapots counted?")

@@ -229,7 +229,7 @@ def shadows(tmp_path: Path) -> Path:
     return write(tmp_path / "repository", files)
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure_nor_are_python_files_of_the_folder_run(
+def test_a_closed_pipe_is_no_failure_and_no_local_module_is_run(
     shadows: Path,
 ) -> None:
     script = '"$0" -m codeqa models | true; echo "${PIPESTATUS[0]}"'

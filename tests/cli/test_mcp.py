@@ -82,7 +82,7 @@ async def use_the_tools(client: Any) -> None:
     assert "[store/basket.py:" in answered.content[0].text
 
 
-def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and_no_other_origin(
+def test_a_server_answers_agents_of_this_machine_and_no_other_origin(
     served: Served, shop: Path
 ) -> None:
     from mcp.client.client import Client

@@ -164,7 +164,7 @@ def test_nothing_is_told_to_somebody_else_who_listens_there(
         assert app.config[TERMINAL_TOKEN].encode() not in said and SECRET_WORDS not in said
 
 
-def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_is_told(
+def test_a_server_that_fails_early_is_passed_over_and_later_reported(
     served: Served, codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = shop.parent / "elsewhere"

@@ -62,7 +62,7 @@ def test_what_the_best_hit_calls_is_shown_though_no_word_of_the_question_says_it
     assert (hem.path, hem.why) == ("sewing.py", "called by serve")
 
 
-def test_fast_begins_with_three_methods_and_three_classes_which_alone_nobody_asked_for(
+def test_fast_begins_with_three_methods_and_three_classes(
     tables: Tables, settings: Settings
 ) -> None:
     result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
@@ -103,7 +103,7 @@ def test_a_class_that_is_named_is_shown_with_its_members(
         assert loom.content.count("def step_") == 40
 
 
-def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_asked_for(
+def test_empty_heads_give_way_to_members_unless_imports_are_asked_for(
     classes: Tables, settings: Settings
 ) -> None:
     for effort in ("fast", "normal"):
@@ -129,7 +129,7 @@ def test_a_name_in_a_file_that_cannot_be_parsed_is_shown_where_it_stands(
     assert "def weave_9" in first.hit.unit.source_code
 
 
-def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(
+def test_a_budget_is_never_more_than_half_of_the_window(
     tmp_path: Path,
 ) -> None:
     for effort, tokens, window, characters in (

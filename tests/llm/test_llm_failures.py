@@ -76,7 +76,7 @@ def fail(
         ((500, {}, b"\xff\xfe\x00"), "status 500", "Ask again", 3),
     ],
 )  # fmt: skip
-def test_a_refusal_becomes_a_sentence_with_a_next_step_and_is_tried_again_where_that_may_help(
+def test_a_refusal_has_a_next_step_and_is_retried_where_that_may_help(
     reply: Reply, said: str, next_step: str, asked: int
 ) -> None:
     shown, requests = fail(reply)

@@ -125,7 +125,7 @@ def build(folder: Path, source: Path, kind: str) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_page_queries_and_dependencies_also_when_built_from_the_source_archive(
+def test_the_wheel_is_complete_also_from_the_source_archive(
     tmp_path: Path,
 ) -> None:
     with zipfile.ZipFile(build(tmp_path / "one", ROOT, "wheel")) as wheel:

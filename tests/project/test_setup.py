@@ -118,7 +118,7 @@ def test_a_python_without_venv_or_pip_names_the_package_that_brings_it(
     assert not list((checkout / ".venv").glob(".set-up*"))
 
 
-def test_what_is_stamped_is_not_done_again_until_a_lock_changes_and_the_command_works(
+def test_a_stamped_setup_runs_again_only_when_a_lock_changes(
     checkout: Path,
 ) -> None:
     log = stand_in(checkout, "python")
@@ -139,7 +139,7 @@ def test_what_is_stamped_is_not_done_again_until_a_lock_changes_and_the_command_
     assert log.read_text().splitlines()[-1].endswith("-P -m codeqa search two words")
 
 
-def test_uv_installs_the_lock_with_its_hashes_from_what_is_kept_before_it_asks_the_index(
+def test_uv_installs_the_lock_with_hashes_from_the_cache_first(
     checkout: Path,
 ) -> None:
     log = stand_in(checkout, "python")
@@ -282,7 +282,7 @@ def test_an_installation_that_was_interrupted_is_completed(real_checkout: Path) 
         ("ERROR: ResolutionImpossible: for help visit the manual", 1, "do not go together"),
     ],
 )
-def test_a_package_that_cannot_be_downloaded_is_told_from_packages_that_do_not_go_together(
+def test_a_failed_download_differs_from_a_conflict_of_packages(
     checkout: Path, message: str, status: int, explained: str
 ) -> None:
     executable(checkout / ".venv-training/bin/python", "#!/bin/sh\n")

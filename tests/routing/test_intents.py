@@ -185,7 +185,7 @@ def ask(call: SmallCall, text: str = UNSURE, user: str = "ada", **given: Any) ->
 # The one call of a small model.
 
 
-def test_what_the_model_said_of_an_intent_is_recalled_for_half_an_hour_without_the_text(
+def test_an_intent_by_a_model_is_cached_half_an_hour_without_the_text(
     tmp_path: Path,
 ) -> None:
     cache = Kept()
@@ -253,7 +253,7 @@ def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
         assert ask(call).intent
 
 
-def test_the_model_gets_one_short_request_without_secrets_that_tells_of_earlier_turns() -> None:
+def test_the_small_model_gets_one_short_request_without_secrets() -> None:
     with with_model(lambda: says("general"), Kept()) as (call, server):
         ask(call)
         assert len(server.requests) == 1
@@ -290,7 +290,7 @@ def test_a_prompt_that_cannot_be_used_says_nothing(tmp_path: Path) -> None:
 # The measurement.
 
 
-def test_the_words_reach_what_they_reached_and_the_report_shows_no_message_and_half_of_all(
+def test_the_intent_report_shows_half_of_the_messages_and_no_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The floor is below the figure in research/benchmarks/results."""

@@ -54,7 +54,7 @@ def test_what_is_about_the_code_for_one_answer_or_not_to_be_kept_is_no_fact() ->
         assert read_personal(text).facts == {}
 
 
-def test_a_wish_as_to_the_answers_and_what_is_to_be_remembered_are_kept_in_their_words() -> None:
+def test_wishes_and_facts_are_stored_in_their_own_words() -> None:
     for text, kind, value in (
         ("please always answer in German", "language", "always answer in German"),
         ("I prefer answers in Spanish", "language", "I prefer answers in Spanish"),

@@ -254,7 +254,7 @@ def answer(app: Flask, given: dict[str, Any], who: dict[str, str]) -> tuple[int,
         return sent.status_code, _DIFFERS.sub("#", sent.get_data(as_text=True))
 
 
-def test_nothing_of_a_repository_that_somebody_may_not_see_comes_back_anywhere_and_nothing_changes(
+def test_no_address_shows_or_changes_a_hidden_repository(
     make: Callable[..., Flask], world: World
 ) -> None:
     assert walk(make(), make(gone=True), world) == []
@@ -458,7 +458,7 @@ def seen(app: Flask, who: dict[str, str]) -> set[str]:
     return {row["name"] for row in rows}
 
 
-def test_rules_are_read_again_when_they_change_and_while_they_are_wrong_nobody_sees_anything(
+def test_changed_rules_apply_at_once_and_wrong_ones_hide_everything(
     make: Callable[..., Flask], world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     app, shop, bank = make(), world.open.name, world.hidden.name
@@ -520,7 +520,7 @@ def test_a_clone_is_named_by_where_it_comes_from_and_a_name_by_its_owner(
 # What was seen before
 
 
-def test_what_was_said_of_a_repository_is_gone_with_the_right_to_see_it_and_there_again_with_it(
+def test_conversations_hide_and_return_with_the_right_to_see_a_repository(
     make: Callable[..., Flask], world: World
 ) -> None:
     app = make()
@@ -582,7 +582,7 @@ def test_who_changed_lines_is_told_of_indexed_files_to_who_may_see_them(
     assert blamed(f"{NAME}.py", world.hidden) == (404, [])
 
 
-def test_a_conversation_over_all_stays_when_repositories_come_and_hides_with_the_right_to_one(
+def test_a_conversation_over_all_repositories_hides_with_the_right_to_one(
     make: Callable[..., Flask], world: World, tmp_path: Path
 ) -> None:
     app = make()

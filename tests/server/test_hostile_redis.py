@@ -161,7 +161,7 @@ def test_what_is_no_number_under_an_allowance_is_none(redis: RedisServer, value:
         allowance.check("anna")
 
 
-def test_values_of_another_kind_under_our_keys_are_as_none_and_the_server_is_not_blamed(
+def test_redis_values_of_another_kind_count_as_none(
     redis: RedisServer, data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     redis.command("RPUSH", "user:local:chat_context", "a")
@@ -195,7 +195,7 @@ class Scripted:
         yield from iter(self.events.get, None)
 
 
-def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beginning(
+def test_reading_along_survives_the_loss_of_redis_data(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SharedBoard, "_keep_copying", lambda _: None)  # the test says when

@@ -125,7 +125,7 @@ print(metrics.started().as_text().decode())
 """
 
 
-def test_prometheus_is_loaded_when_chosen_and_processes_add_up_but_what_died_answers_nothing(
+def test_metrics_of_live_processes_add_up(
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-c", FORKED]

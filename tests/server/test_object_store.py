@@ -59,7 +59,7 @@ def test_a_repository_is_indexed_and_searched_on_a_store_that_keeps_every_commit
         assert not (engine.location.folder / "tables").exists()
 
 
-def test_a_store_that_ignores_the_condition_of_a_put_is_refused_before_anything_is_written(
+def test_a_store_without_conditional_puts_is_refused_before_any_write(
     stores: Stores, on_s3: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", stores.careless)

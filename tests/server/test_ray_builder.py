@@ -285,7 +285,7 @@ def test_an_edited_file_keeps_what_was_paid_for(
     assert "added" in {row["name"] for row in rows(location)["methods"]}
 
 
-def test_repositories_of_a_list_are_built_at_the_same_time_and_one_that_fails_stops_no_other(
+def test_listed_repositories_are_built_together_and_fail_alone(
     machines: Machines,
     settings: Settings,
     repository: Path,

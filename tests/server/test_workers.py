@@ -19,7 +19,7 @@ serve_with_workers(1, serve)
 """
 
 
-def test_processes_that_die_as_they_begin_are_made_anew_after_longer_and_longer_pauses() -> None:
+def test_processes_that_die_at_once_restart_after_growing_pauses() -> None:
     server = subprocess.Popen(
         [sys.executable, "-c", DYING], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -39,7 +39,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_request_is_a_line_with_its_id_and_a_digest_of_who_asked_and_nothing_of_what(
+def test_a_request_is_logged_with_id_and_digest_and_no_text(
     engine: Engine, script: Script, start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = {"log_format": "json", "log_level": "debug", "token": SecretStr(TOKEN)}

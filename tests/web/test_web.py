@@ -202,7 +202,7 @@ def test_all_that_a_question_can_wish_for_reaches_the_chat(
     assert {name: fake_engine.chat.asked[-1][name] for name in plain} == plain
 
 
-def test_of_question_query_and_the_messages_of_the_ai_sdk_the_first_with_words_is_asked(
+def test_the_first_of_question_query_and_messages_with_words_is_asked(
     client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     parts = [{"type": "text", "text": "second "}, {"type": "file"}, {"text": "question"}]

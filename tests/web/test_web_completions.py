@@ -151,9 +151,7 @@ def test_a_client_of_openai_gets_an_answer_from_the_code_in_one_piece_or_streame
     assert len(plain) == len(chunks) - 1
 
 
-def test_without_a_language_model_the_code_is_quoted_and_nothing_is_counted_or_stored(
-    port: int, api: OpenAI
-) -> None:
+def test_without_a_model_code_is_quoted_and_no_tokens_are_counted(port: int, api: OpenAI) -> None:
     answer = complete(api, user(QUESTION))
     assert "add_article" in answer.choices[0].message.content
     assert answer.usage.total_tokens == 0

@@ -53,7 +53,7 @@ def ready(port: int) -> int:
         return response.status
 
 
-def test_the_settings_as_shipped_serve_many_readers_at_once_and_no_body_that_is_too_long(
+def test_shipped_settings_serve_many_readers_and_refuse_long_bodies(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     with (
@@ -70,7 +70,7 @@ def test_the_settings_as_shipped_serve_many_readers_at_once_and_no_body_that_is_
 # Ports
 
 
-def test_the_usual_port_gives_way_to_the_next_free_one_and_what_was_chosen_is_refused(
+def test_the_usual_port_gives_way_and_a_chosen_one_is_refused(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = load_settings(data=data_dir)

@@ -298,7 +298,7 @@ def test_the_answer_in_one_piece_comes_from_the_model_too_and_fails_with_its_sta
     assert empty.status_code == 400 and empty.json["error"]["code"] == "usage"
 
 
-def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_conversation(
+def test_an_unreadable_cited_file_spoils_no_answer(
     client: FlaskClient, model: ScriptedServer, shop: Path
 ) -> None:
     file = shop / "store" / "basket.py"
@@ -396,7 +396,7 @@ def test_an_answer_is_over_while_its_conversation_waits_for_a_title(
 # Over a real connection
 
 
-def test_words_reach_the_reader_at_once_and_one_who_leaves_ends_the_request_to_the_model(
+def test_words_stream_at_once_and_leaving_ends_the_model_request(
     shop: Path, shop_settings: Settings
 ) -> None:
     replies = [silent(600), stream([ANSWER[0], NEVER])]

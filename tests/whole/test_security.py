@@ -263,7 +263,7 @@ def test_work_trees_submodules_and_snapshots_tell_their_history(
 
 
 @pytest.mark.parametrize("how", ["--shared", "--reference"])
-def test_a_clone_that_borrows_objects_is_searched_and_says_why_its_history_is_not_told(
+def test_a_clone_with_borrowed_objects_is_searched_without_history(
     how: str, private: Path, tmp_path: Path
 ) -> None:
     how = f"--reference={private}" if how == "--reference" else how
@@ -411,7 +411,7 @@ OWNERS = {
 }  # fmt: skip
 
 
-def test_every_address_asks_who_it_is_and_refuses_other_pages_and_members_what_is_the_owners(
+def test_every_address_refuses_strangers_other_pages_and_non_owners(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     shared = client_of(load_settings(data=data_dir, token=f"{ANNA},{BELA}"), fake_engine)
