@@ -237,7 +237,7 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
 def variables_of_answers() -> list[str]:
     """Return the environment variables that an answer may depend on."""
     names = [_variable(name) for name in Settings.model_fields if name not in SERVING]
-    return [*names, "XDG_CONFIG_HOME", "HOME"]
+    return names + ["XDG_CONFIG_HOME", "HOME"]
 
 
 def settings_table() -> list[tuple[str, str, str]]:

@@ -66,7 +66,7 @@ class QueuedJobs:
         with suppress(RequestRefusedError), self._refusals():
             registries = queue.started_job_registry, queue.failed_job_registry
             _drop_unreadable(queue)
-            for registry in (*registries, queue.finished_job_registry, queue):
+            for registry in registries + (queue.finished_job_registry, queue):
                 for repo in registry.get_job_ids(0, MOST_JOBS):
                     job = queue.fetch_job(repo)
                     if job and (report := _report(job)):

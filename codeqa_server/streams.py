@@ -60,12 +60,12 @@ class _SharedAnswer:
         push = "RPUSHX" if self.lines else "RPUSH"
         self.lines += len(lines)
         if over:
-            lines = [*lines, END_OF_LINES]
+            lines = lines + [END_OF_LINES]
         if lines:
             commands.append((push, key, *lines))
         about = answer.id if answer.turn is None else f"{answer.id}:{answer.turn}"
         alive = ("DEL", board_key) if over else ("SET", board_key, about, "EX", ALIVE_SECONDS)
-        return [*commands, alive, ("EXPIRE", key, ALIVE_SECONDS)]
+        return commands + [alive, ("EXPIRE", key, ALIVE_SECONDS)]
 
 
 class SharedBoard:
@@ -120,7 +120,7 @@ class SharedBoard:
         Returns whether Redis lost what was copied before; then all of it is copied the next time.
         """
         stop = ("GET", f"{COPIES}{copy.answer.id}:stop")
-        replies = self._redis.together([stop, *copy.commands(_redis_key(key), over)])
+        replies = self._redis.together([stop] + copy.commands(_redis_key(key), over))
         if replies and replies[0]:
             copy.answer.stop.set()
         if copy.lines and not (replies and replies[-1]):

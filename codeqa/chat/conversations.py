@@ -340,7 +340,7 @@ class Conversations:
         if not self.hidden:
             return True
         group, turns = (conversation, user, self.repository), self.state.turns
-        return all(map(self.shows, (*turns.active(*group), *turns.inactive(*group))))
+        return all(map(self.shows, turns.active(*group) + turns.inactive(*group)))
 
 
 def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:

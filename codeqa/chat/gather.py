@@ -204,7 +204,7 @@ class _Gathering:
                 chosen=by_hand,
             )
         if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
-            warnings = (*warnings, QUOTED_ONLY)
+            warnings += (QUOTED_ONLY,)
         # Where something is left out on purpose, a look might bring it back.
         may_look = not question.whole_files and not options.exclude
         return replace(
@@ -274,10 +274,10 @@ class _Gathering:
         if whole.chunks:
             block = self._chosen(whole)
         else:
-            warnings = (*warnings, whole.note)  # none of the files fits
+            warnings += (whole.note,)  # none of the files fits
             block = self._packed(result)
         if question.whole_files or not self.only_quotes:
-            warnings = (*warnings, block.note)
+            warnings += (block.note,)
         return replace(
             start,
             block=block,

@@ -141,7 +141,7 @@ def changed_value(result: Any, value: Any, label: str) -> Any:
     if not isinstance(result, kind):
         raise HookError(f"it returned {type(result).__name__} instead of {kind.__name__} or None")
     if isinstance(result, PolicyDecision):
-        return replace(result, rules=(*result.rules, f"hook {label}"))
+        return replace(result, rules=result.rules + (f"hook {label}",))
     return well_formed(result) if isinstance(result, str) else result
 
 

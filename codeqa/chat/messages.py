@@ -99,9 +99,9 @@ def build_messages(gathered: Gathered, config_dir: Path | None = None) -> list[d
             room -= len(answer)
     if earlier[1:]:
         content.append({"type": "text", "text": "\n\n".join(earlier)})
-    while turns and characters_left([system, *turns, last], gathered.window) < 0:
+    while turns and characters_left([system] + turns + [last], gathered.window) < 0:
         del turns[:2]  # in a script where every letter is a token
-    return [system, *turns, last]
+    return [system] + turns + [last]
 
 
 def earlier_answer(exchange: Exchange) -> str:

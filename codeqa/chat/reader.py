@@ -268,7 +268,7 @@ class Reader:
                 results.append({"role": "user", "content": content})
             else:
                 results.append({"role": "tool", "tool_call_id": call.id, "content": result_text})
-        reading.messages += [own_message, *results]
+        reading.messages += [own_message] + results
         reading.results += results
         reading.done += 1
         reading.misused = reading.misused + 1 if all(step.failed for step, _ in looks) else 0
@@ -299,7 +299,7 @@ class Reader:
         ids = dict.fromkeys(chunk.unit_id for chunk in gathered.block.chunks if chunk.unit_id)
         with suppress(CodeQAError):  # the index may have been removed meanwhile
             tables = self.toolbox.tables()
-            units = {unit.id: unit for unit in tables.by_ids([*ids])}
+            units = {unit.id: unit for unit in tables.by_ids(list(ids))}
             methods = [units[id_] for id_ in ids if id_ in units and units[id_].is_method]
             listed = methods[:CALLS_LISTED]
             edges = [(unit.qualified_name, edges_of(tables, unit)) for unit in listed]

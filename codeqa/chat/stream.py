@@ -232,12 +232,12 @@ class Stream:
         gathered = self.gathered or Gathered(self.question, "")
         request = self.request or ModelRequest()
         checked = self.checked or Checked()
-        warnings = [*self.warnings, request.warning]
+        warnings = self.warnings + [request.warning]
         if self.usage.cut:
             warnings.append(CUT_ANSWER)
-        hook_problems = [*gathered.problems, *checked.problems]
+        hook_problems = gathered.problems + checked.problems
         if self.routed:
-            hook_problems = [*self.routed.problems, *hook_problems]
+            hook_problems = self.routed.problems + hook_problems
         sent = "\n".join(part or "" for message in request.messages for part in message.parts)
         earlier = [
             EarlierAnswer(exchange.question, exchange.answer, exchange.turn, exchange.conversation)
@@ -300,7 +300,7 @@ class Stream:
 
 def search_values(result: SearchResult) -> dict[str, Any]:
     """Return the fields of a record that come from a search, with the hits of all tables."""
-    hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
+    hits = {hit.unit.id: hit for hit in result.units + result.methods + result.classes}
     return {
         "coverage": result.coverage,
         "reranker": result.reranker,

@@ -82,7 +82,7 @@ def prune(
         scores.append(0.0 if vector is None else cosine(question, vector))
     best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
     similar = [older[number] for number in sorted(best) if scores[number] > SIMILAR_FROM]
-    return (*similar, *latest)
+    return tuple(similar) + tuple(latest)
 
 
 def names_other_code(one: Query, other: Query) -> bool:
@@ -95,7 +95,7 @@ def names_other_code(one: Query, other: Query) -> bool:
 
 
 def _names_in(query: Query) -> set[str]:
-    return {name.lower() for name in (*query.names, *query.qualified, *query.files)}
+    return {name.lower() for name in query.names + query.qualified + query.files}
 
 
 def similar_questions(

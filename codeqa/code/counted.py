@@ -228,7 +228,7 @@ def _command(tool: str, values: Mapping[str, str]) -> str:
             words.append("--regex")
         elif value:
             words += [_OPTIONS[name], value] if name in _OPTIONS else [value]
-    return shlex.join([*words, "--json"])
+    return shlex.join(words + ["--json"])
 
 
 def place_item(place: Place) -> str:

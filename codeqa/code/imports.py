@@ -78,7 +78,7 @@ def _relative(language: Language, importer: str, module: str, path: str) -> bool
         return False
     if module[0] == "@" and module[1] != "/":
         _, name, *inside = module.split("/")
-        module = "/".join((name, "src", *inside))
+        module = "/".join([name, "src"] + inside)
     address = module.removeprefix("@/").removeprefix("~/").removeprefix("#")
     return any(_ends_with(path, file) for file in _relative_files(language.name, address))
 

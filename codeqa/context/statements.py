@@ -104,7 +104,7 @@ def _parsed(code: str, language: str) -> list[Statement]:
             tree, _ = parsing.parse(grammar, data)
         except parsing.TooSlowError:
             return []
-        leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
+        leading = set(grammar.language.comment_nodes) | set(grammar.language.attribute_nodes)
         spans = _of_tree(tree.root_node, data, code.count("\n") + 1, leading)
         if not tree.root_node.has_error:
             break
@@ -219,7 +219,7 @@ def choose_lines(
     matter = [line for line in order if weights[line] > 0] or order[:1]
     for line in matter[:LINES_TRIED]:
         if line not in chosen:
-            around = [owners[line], *_around(parts, owners[line])]
+            around = [owners[line]] + _around(parts, owners[line])
             # The largest statement that leaves half of the room, else the heads alone.
             if not any(add_whole(number, WHOLE_SHARE * room) for number in reversed(around)):
                 add(around, (), line)
@@ -253,7 +253,7 @@ def _of_branch(heads: Sequence[int], line: int) -> list[int]:
     begin = end - 1
     while begin > 0 and heads[begin - 1] == heads[begin] - 1:
         begin -= 1
-    return [*heads[:1], *heads[max(begin, 0) : end], *heads[-1:]]
+    return list(heads[:1]) + list(heads[max(begin, 0) : end]) + list(heads[-1:])
 
 
 def _distance(part: Statement, line: int) -> int:

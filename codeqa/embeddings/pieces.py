@@ -169,7 +169,7 @@ def body_field(text: UnitText, pieces: WordPiece) -> Bag:
     name, doc = text.name, text.doc_comment
     if doc or not name.isidentifier():
         room = BODY_CHARACTERS + DOC_SHARE * len(doc) + len(name)
-        body = without_lines(text.body[:room], [*doc.split("\n"), name])[:BODY_CHARACTERS]
+        body = without_lines(text.body[:room], doc.split("\n") + [name])[:BODY_CHARACTERS]
     else:
         body = text.body[:BODY_CHARACTERS]
     run_counts = Counter(runs(body))

@@ -132,7 +132,7 @@ def read_status(
         return replace(status, state=state, error=error)
     error = "" if is_running else record.error
     if not is_running:
-        stopped = record.state in (*RUNNING, "stopped") or (meta.dirty and not error)
+        stopped = record.state in RUNNING + ("stopped",) or (meta.dirty and not error)
         error = error or (INTERRUPTED if stopped else "")
         state = "ready" if meta.complete else "stopped" if stopped else "failed"
         status = replace(status, state=state)
@@ -150,7 +150,7 @@ def read_status(
         skipped=count_reasons(skipped),
         updated_at=meta.updated_at,
         checked_at=record.at if record.state == "ready" else meta.updated_at,
-        error=" ".join(filter(None, (error, *index.notices))),
+        error=" ".join(filter(None, (error,) + index.notices)),
     )
 
 

@@ -86,7 +86,7 @@ PROVIDERS = (
 CUSTOM = ModelProvider("custom", "Another address", "")
 """Any other server that speaks the API; the user gives its address."""
 
-_BY_NAME = {provider.name: provider for provider in (*PROVIDERS, CUSTOM)}
+_BY_NAME = {provider.name: provider for provider in PROVIDERS + (CUSTOM,)}
 
 
 def provider_named(name: str) -> ModelProvider:

@@ -127,7 +127,8 @@ class MentionIndex:
 
     def __init__(self, catalogue: Catalogue, typed: str = "") -> None:
         last = re.split(r"\W", typed.strip(' "“”/'))[-1]
-        names = [*_files_and_folders(catalogue, last), *_definitions(catalogue, last)]
+        names = list(_files_and_folders(catalogue, last))
+        names += _definitions(catalogue, last)
         # Source first, then the shorter, then by path.
         names.sort(key=lambda n: (n[0], len(n[2].label), len(n[2].path), n[2].path, n[2].line))
         self._entries = [entry for _, _, entry in names]
@@ -208,7 +209,7 @@ class MentionIndex:
             place = f"/{entry.path}".lower()
             if not is_path:
                 place = whole_name(entry.path, entry.label).replace(".", "/").lower()
-            if place.endswith("/" + "/".join([*owners, last])):
+            if place.endswith("/" + "/".join(owners + [last])):
                 yield number, EXACT
             elif deeper.search(place):
                 yield number, max(fit, PREFIX if direct.search(place) else WORDS)

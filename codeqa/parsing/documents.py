@@ -288,7 +288,7 @@ def _join_short(sections: list[Section]) -> list[Section]:
             names = ()
         names += titles[-1:]
         title = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        joined.append(Section(first, last, (*titles[:-1], clean_title(title)) if names else ()))
+        joined.append(Section(first, last, titles[:-1] + (clean_title(title),) if names else ()))
     return joined
 
 
@@ -383,7 +383,7 @@ def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
             continue
         own = "markdown" if cell["cell_type"] == "markdown" else language
         if own == "markdown" and (match := _HEADING.match(source)):
-            heading = (*heading[: len(match[1]) - 1], clean_title(match[2].splitlines()[0]))
+            heading = heading[: len(match[1]) - 1] + (clean_title(match[2].splitlines()[0]),)
         by_line: dict[int, str] = {}
         for piece in pieces:
             line = bisect_right(starts, piece.offset)
@@ -395,7 +395,7 @@ def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
             texts = [text.removesuffix("\n") for text in texts]
         else:
             texts = source.split("\n")
-        sections.append(Section(first, last, (*heading, f"Cell {number}"), own, tuple(texts)))
+        sections.append(Section(first, last, heading + (f"Cell {number}",), own, tuple(texts)))
     return sections
 
 

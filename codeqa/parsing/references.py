@@ -100,7 +100,7 @@ def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import
         if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
             module, _, name = separator.join(parts).rpartition(separator)
         else:
-            module = separator.join([*parts, module] if module else parts) or module
+            module = separator.join(parts + [module] if module else parts) or module
         local = alias or name or _last_word(module, separator)
         yield Import(start, module, name, local)
 

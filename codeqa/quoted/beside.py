@@ -68,7 +68,7 @@ def callers_line(tables: Tables, unit: Unit) -> str:
 def _first(items: list[str]) -> list[str]:
     """Return the first CALLERS items, and how many more there are as another."""
     left = len(items) - CALLERS
-    return [*items[:CALLERS], f"{left:,} more"] if left > 0 else items
+    return items[:CALLERS] + [f"{left:,} more"] if left > 0 else items
 
 
 def use_lines(tables: Tables, unit: Unit) -> str:

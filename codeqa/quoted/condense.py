@@ -86,7 +86,7 @@ def condensed(unit: Unit, words: Sequence[str], limit: int, whole: int = 0) -> s
     numbers = set(range(len(lines))) - _hidden(unit, lines, long)
     if len(numbers) > max(limit, whole):
         numbers = _chosen(unit, lines, numbers, words, limit)
-    for end, start in pairwise((*sorted(numbers), len(lines))):
+    for end, start in pairwise(sorted(numbers) + [len(lines)]):
         if start - end <= LEAST_FOLD:
             numbers |= set(range(end, start)) - long
     spans = spans_of(numbers, lines)

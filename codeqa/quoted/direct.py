@@ -255,7 +255,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
     tests: dict[str, tuple[Unit, str]] = {}
-    for unit in tables.by_ids([*uses, *near]):
+    for unit in tables.by_ids(list(uses) + list(near)):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
             methods = [method for method in tables.in_file(unit.path) if method.is_method]

@@ -262,7 +262,7 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
         name = spelling.get(word, word)
         if name == word and not half:
             continue
-        tokens = " ".join((*search_tokens(word), *variants(word)))
+        tokens = " ".join(search_tokens(word) + list(variants(word)))
         units: list[Unit] = []
         for hits in tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES]):
             units += [unit for unit, _ in hits if held_words(unit, (word,))]

@@ -35,5 +35,5 @@ def name_parts(names: Iterable[str]) -> frozenset[str]:
     """Return the stems of the names and of their parts."""
     parts: list[str] = []
     for name in names:
-        parts += (name.lower(), *split_identifier(name))
+        parts += [name.lower()] + split_identifier(name)
     return frozenset(map(stem, parts))

@@ -145,7 +145,7 @@ def read_blobs(root: Path, hashes: Sequence[bytes], max_bytes: int) -> Iterator[
                 "The clone is partial: run `git checkout` with that commit there once.",
             )
         small = [one for one, size in zip(part, sizes, strict=True) if int(size) <= max_bytes]
-        output = _checked_git(root, "cat-file", "--batch", stdin=b"\n".join([*small, b""]))
+        output = _checked_git(root, "cat-file", "--batch", stdin=b"\n".join(small + [b""]))
         start = 0
         for size in map(int, sizes):
             if size > max_bytes:

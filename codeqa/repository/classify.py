@@ -158,7 +158,7 @@ def role_of(path: str, head: bytes = b"") -> str:
 def _is_document(folders: list[str], name: str) -> bool:
     if _DOCUMENT.folders.intersection(folders[:2]) or _DOCUMENT.at_top.intersection(folders[:1]):
         return True
-    if _DOCUMENT.completions.fullmatch("/".join([*folders[-1:], name])):
+    if _DOCUMENT.completions.fullmatch("/".join(folders[-1:] + [name])):
         return True
     if _DOCUMENT.excluded.fullmatch(name):
         return False

@@ -78,7 +78,7 @@ def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
         if remote.branch:
             command.append(f"--branch={remote.branch}")
         try:
-            _transfer(git, [*command, "--", remote.url, unfinished], report)
+            _transfer(git, command + ["--", remote.url, unfinished], report)
             target.parent.mkdir(parents=True, exist_ok=True)
             make_private(target.parent, target.parents[1], deep=False)
             unfinished.rename(target)
@@ -138,7 +138,7 @@ def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None
     with (
         tempfile.TemporaryFile() as output,
         subprocess.Popen(
-            [*guarded(git, (*SETTINGS, *_REACHING)), *arguments],
+            guarded(git, SETTINGS + _REACHING) + list(map(str, arguments)),
             cwd=Path(git.program).anchor or None,
             env=safe_environment(git) | _VARIABLES,
             stdin=subprocess.DEVNULL,

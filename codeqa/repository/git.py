@@ -152,7 +152,7 @@ def _untrusted_folders(roots: Iterable[Path]) -> set[Path]:
 def _lies_in(path: Path, folders: set[Path]) -> bool:
     """Return whether `path`, as written or with links resolved, is or lies in one of `folders`."""
     real = path.resolve()
-    return not folders.isdisjoint({path, real, *path.parents, *real.parents})
+    return not folders.isdisjoint({path, real}.union(path.parents, real.parents))
 
 
 def read_git(
@@ -209,7 +209,7 @@ def list_files(
     command = ["ls-files", "-tz", "--cached", "--others"]
     if rules:
         command.append("--exclude-standard")
-    result = _run(git, [*options, "-C", folder, *command], seconds)
+    result = _run(git, [*options, "-C", folder] + command, seconds)
     if result.returncode:
         return None
     lines = result.stdout.split(b"\0")[:-1]  # a letter for the state, a space, the name
@@ -284,7 +284,7 @@ def _run(
     """
     try:
         return subprocess.run(
-            [*guarded(git, (*SETTINGS, "credential.helper=")), *arguments],
+            guarded(git, SETTINGS + ("credential.helper=",)) + list(arguments),
             cwd=Path(git.program).anchor or None,
             env=safe_environment(git) | variables,
             input=stdin,

@@ -97,7 +97,7 @@ class IssueReport(BaseModel):
                 f"The model read {review.chunks_used} pieces of code, about {self.tokens_sent:,} "
                 f"tokens; the whole files have {self.tokens_of_whole_files:,}."
             )
-        return joined([*parts, self.note])
+        return joined(parts + [self.note])
 
 
 def _section(title: str, items: Sequence[LikelyFile] | Sequence[Owner]) -> str:

@@ -153,7 +153,7 @@ def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[st
             break
     typed = f"{text} {query.text}".lower().split()
     carried = [one for one in dict.fromkeys(topic or names) if one.strip("`").lower() not in typed]
-    return " ".join([text, *carried[:MOST_CARRIED]])
+    return " ".join([text] + carried[:MOST_CARRIED])
 
 
 def telling_words(query: Query) -> list[str]:
@@ -170,7 +170,7 @@ def code_names(query: Query) -> list[str]:
     """Return what a question writes as code: whole dotted names, other identifiers, files."""
     inside = {name.rpartition(".")[2] for name in query.qualified}
     single = [name for name in query.names if name not in inside]
-    return list(dict.fromkeys([*query.qualified, *single, *query.files]))
+    return list(dict.fromkeys(list(query.qualified) + single + list(query.files)))
 
 
 # The one call of a small model about a message. It raises nothing: without it words decide.
@@ -333,10 +333,10 @@ def usable_question(
     typed, completed = parse_query(text), parse_query(line)
     if (typed.pointed, typed.filters) != (completed.pointed, completed.filters):
         return ""
-    if any(name.lower() not in line.lower() for name in [*code_names(typed), *typed.phrases]):
+    if any(name.lower() not in line.lower() for name in code_names(typed) + list(typed.phrases)):
         return ""
     questions = [exchange.question for exchange in history[-LAST_QUESTIONS:]]
-    conversation = parse_query(" ".join([text, *names, *questions]))
+    conversation = parse_query(" ".join([text, *names] + questions))
     return line if _tokens(conversation) & _tokens(completed) else ""
 
 

@@ -173,7 +173,7 @@ def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyD
     for rule in RULES:
         if rule.group not in decided and rule.fits(features, decision.intent, auto):
             decided.add(rule.group)
-            decision = replace(decision, rules=(*decision.rules, rule.name), **rule.change)
+            decision = replace(decision, rules=decision.rules + (rule.name,), **rule.change)
     return decision
 
 

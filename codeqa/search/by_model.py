@@ -214,7 +214,7 @@ def merge(
     merged = list(hits)
     for index, hit in enumerate(hits):
         if only_by_draft(hit):
-            merged[index] = replace(hit, why=(*hit.why, FOUND_BY_HYDE))
+            merged[index] = replace(hit, why=hit.why + (FOUND_BY_HYDE,))
     if own:
         rank_before = [hit.unit.id for hit in merged].index(own[0].unit.id)
         _keep_first(merged, rank_before, list(map(only_by_draft, merged)), min(FIRST_STAYS, top))

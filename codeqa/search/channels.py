@@ -419,7 +419,7 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     catalogue = tables.catalogue()
     if key in catalogue.names or not allowed_edits(key):
         return ()
-    tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND)
+    tokens, where = " ".join((key,) + variants(key)), Filter(roles=WRITTEN_BY_HAND)
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
     names = nearest(catalogue.names, key, allowed_edits(key))

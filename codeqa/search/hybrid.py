@@ -132,7 +132,7 @@ class Search:
         if shows_early:
             yield result.units[:HITS_SO_FAR]
         whole = (time.perf_counter() - started) * 1000
-        own = whole - sum(stage.milliseconds for stage in (*stages, *reranking))
+        own = whole - sum(stage.milliseconds for stage in stages + reranking)
         measure("search_seconds", whole / 1000)
         return replace(
             result,
@@ -140,7 +140,7 @@ class Search:
             reranker=reranker,
             warnings=tuple(warnings),
             hyde=mode if model else "off",
-            stages=(*stages, StageTime("search", own, "done"), *reranking),
+            stages=tuple(stages + [StageTime("search", own, "done")] + reranking),
         )
 
     def _search_question(self, parsed: Query) -> FirstSearch:

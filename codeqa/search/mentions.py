@@ -303,7 +303,7 @@ def take_traceback(text: str) -> tuple[str, Traceback | None]:
 def _frame(path: str, line: str, function: str | None) -> Frame:
     path, function = path.replace("\\", "/").removeprefix("./"), function or ""
     if "/" not in path and function.count(".") > 1:  # Java: the folder of a file is its package
-        path = "/".join((*function.split(".")[:-2], path))
+        path = "/".join(function.split(".")[:-2] + [path])
     name = _FUNCTION.search(function.strip())
     return Frame(path, int(line), name[1] if name else "")
 

@@ -98,7 +98,7 @@ class RankingSignals:
         looked_up = query.symbol_like and not self.channels["symbol"]
         self.undefined = query.names if looked_up else ()
         """Names that the question looks up and that no unit is called by."""
-        self.literal = (*query.phrases, *self.undefined)
+        self.literal = query.phrases + tuple(self.undefined)
 
     def explain(self, hit: Hit, changed: str = "") -> Hit:
         """Return `hit` with the reasons for its rank in words, strongest first.

@@ -88,7 +88,7 @@ def rerank_built_in(hits: Sequence[Hit], query: Query) -> Reranked:
         why = f"reranked: lines {first}-{last} come closest"
         why += ", and better hits use it" if use else ""
         # A factor, not a sum: penalties and the order of the channels keep their meaning.
-        rescored.append(replace(hit, score=hit.score * (1 + lift), why=(*hit.why, why)))
+        rescored.append(replace(hit, score=hit.score * (1 + lift), why=hit.why + (why,)))
     return Reranked(ordered(rescored, hits[len(head) :]), BUILT_IN)
 
 

@@ -139,7 +139,7 @@ class ModelReranker:
             for factor, _ in role_penalties(hit.unit, query):
                 relevance *= factor
             mean = MODEL_SHARE * relevance * best + (1 - MODEL_SHARE) * hit.score
-            why = (*hit.why, f"reranked by {self.name}: {score:.2f}")
+            why = hit.why + (f"reranked by {self.name}: {score:.2f}",)
             rescored.append(replace(hit, score=mean, why=why))
         warnings: tuple[str, ...] = ()
         if self.host:

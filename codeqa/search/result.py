@@ -22,7 +22,7 @@ OF_UNIT = (
     "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
 )  # fmt: skip
 """Fields of a search, and of each unit in it, that programs get."""
-COLUMNS = (*OF_UNIT, "class_name", "doc_comment", "source_code")
+COLUMNS = OF_UNIT + ("class_name", "doc_comment", "source_code")
 """Columns of the data frame of a search, after the score."""
 
 
@@ -60,7 +60,7 @@ class SearchResult:
 
         values_of = attrgetter(*COLUMNS)
         rows = [(hit.score, *values_of(hit.unit)) for hit in self.units]
-        return DataFrame(rows, columns=["score", *COLUMNS])
+        return DataFrame(rows, columns=["score"] + list(COLUMNS))
 
     def head(self, top: int) -> SearchResult:
         """Return the result that a search for `top` units would have."""

@@ -352,7 +352,7 @@ def path_patterns(path: str, *, prefix: bool = True) -> tuple[str, ...]:
         return (path, f"**/{path}")
     bare = path.rstrip("/")
     patterns = (f"**/{bare}/**", f"**/{bare}")
-    return (path, *patterns) if prefix else patterns
+    return (path,) + patterns if prefix else patterns
 
 
 def _path_condition(pattern: str) -> str:

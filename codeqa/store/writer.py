@@ -488,7 +488,7 @@ def merge_fragments(handle: Table) -> None:
     times = [version["timestamp"] for version in handle.list_versions()]
     now = datetime.now()
     # Each version was current until the next one was made.
-    intervals = pairwise([*times, now])
+    intervals = pairwise(times + [now])
     current = [start for start, end in intervals if end > now - KEEP_VERSIONS]
     # Merging makes versions of its own while time goes on: what is current now stays meanwhile.
     limit = min(current, default=now) - KEEP_VERSIONS
@@ -577,4 +577,4 @@ def keep_descriptions(writer: TableWriter, batch: Batch) -> None:
 
 def _with_words(text: str, description: str) -> str:
     """Return the tokens of a unit followed by those of its description."""
-    return " ".join([text, *search_tokens(description)])
+    return " ".join([text] + search_tokens(description))

@@ -50,7 +50,7 @@ def prose(text: str) -> str:
     blocks: list[str] = []
     markdown = _as_markdown(clean(text).expandtabs(4).split("\n"))
     for block in _blocks(_parser().parse(_without_roles("\n".join(markdown)), {})):
-        height = sum(text.count("\n") + 1 for text in (*blocks, block))
+        height = sum(text.count("\n") + 1 for text in blocks + [block])
         length = sum(map(len, blocks)) + len(block)
         if blocks and (height > QUOTED_LINES or length > QUOTED_CHARACTERS):
             while blocks and blocks[-1].startswith("**") and blocks[-1].endswith("**"):
@@ -97,7 +97,7 @@ def _written(tokens: Sequence[Token]) -> str:
             text += " "
         elif token.type != "html_inline":
             text += token.content
-    return "".join([*parts, escape(text)])
+    return "".join(parts + [escape(text)])
 
 
 def _without_roles(text: str) -> str:
@@ -146,7 +146,7 @@ def _special_block(lines: Sequence[str], start: int) -> tuple[list[str], int]:
         if code is None:
             return [""], end
         body = [text for text in lines[start + 1 : end] if not _OPTION.match(text)]
-        return [*_fenced(body, code[1]), ""], end
+        return _fenced(body, code[1]) + [""], end
     if fence := _FENCE.match(line):
         while end < len(lines) and not lines[end].strip().startswith(fence[1]):
             end += 1

@@ -122,7 +122,7 @@ def flowchart(edges: Iterable[tuple[str, str, str]]) -> str:
     if not arrows:
         return ""
     nodes = [f'n{number}["{_label(name)}"]' for name, number in numbers.items()]
-    return "\n".join(["flowchart LR", *nodes, *dict.fromkeys(arrows)])
+    return "\n".join(["flowchart LR"] + nodes + list(dict.fromkeys(arrows)))
 
 
 def _label(text: str) -> str:

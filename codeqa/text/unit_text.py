@@ -58,8 +58,8 @@ def encode(fields: UnitText) -> str:
         lines.append(f"{label}: " + value.replace("\\", "\\\\").replace("\n", "\\n"))
     for label, value in (("doc", fields.doc_comment), ("signature", fields.signature)):
         block = value.split("\n") if value else []
-        lines += [f"{label}: {len(block)}", *block]
-    return "\n".join((*lines, "body:", fields.body))
+        lines += [f"{label}: {len(block)}"] + block
+    return "\n".join(lines + ["body:", fields.body])
 
 
 def decode(text: str) -> UnitText:

@@ -157,7 +157,7 @@ class _Encoder:
 
     def _last(self, values: dict[str, Any]) -> list[dict[str, Any]]:
         assert self._renderer
-        return [*self._renderer.finish(), values]
+        return self._renderer.finish() + [values]
 
 
 def _public(event: Event) -> list[dict[str, Any]]:

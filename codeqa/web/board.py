@@ -140,7 +140,7 @@ class LocalBoard:
         self._answers.pop(key).add(END_OF_LINES)
 
     def keys(self) -> list[ConversationKey]:
-        return [*self._answers]
+        return list(self._answers)
 
     def at(self, key: ConversationKey) -> AnswerLines | None:
         return self._answers.get(key)

@@ -55,7 +55,7 @@ def overview() -> Values:
         choice, problem = None, str(error)
     return {
         "current": _model(models, choice) | {"source": models.source()} if choice else None,
-        "providers": [_provider(models, provider) for provider in (*PROVIDERS, CUSTOM)],
+        "providers": [_provider(models, provider) for provider in PROVIDERS + (CUSTOM,)],
         "problem": problem,
         "changeable": is_owner,
         "known": [_model(models, usable) for usable in for_one_question],

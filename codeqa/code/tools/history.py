@@ -145,7 +145,7 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     others = [path for path in shown_paths if path not in source]
     # Tests and documents of a change are often longer than it.
     diff_paths = source or others
-    diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diff_paths]) if diff_paths else ""
+    diff = run_git(box, _CHANGE + SAFE + (commit, "--") + tuple(diff_paths)) if diff_paths else ""
     parts = [f"{entry.date}  {entry.author}", body]
     if source and others:
         parts.append(f"Also changed: {', '.join(others)}")

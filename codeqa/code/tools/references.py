@@ -78,7 +78,7 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         f"{name} is {verb} in {at_least}{counted(len(sites), 'place')}", parts,
         "grep finds all lines that hold the name.", total=len(sites),
         left=len(shown_places) - len(parts), places=tuple(first), edges=_edges_to(end, first),
-        completeness=" ".join([*sentences, UNSEEN]),
+        completeness=" ".join(sentences + [UNSEEN]),
     )  # fmt: skip
 
 

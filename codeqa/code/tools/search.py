@@ -116,7 +116,7 @@ def search_code(
         if call.sure and short and unit.role == best.role:
             excerpts.add(unit, f"called in line {call.line}")
     text, fitted = fitting(excerpts.parts, "\n\n")
-    parts = [text, *_named(result.units, excerpts.ids)]
+    parts = [text] + _named(result.units, excerpts.ids)
     first = result.units[0].unit
     if first.is_head and first.id not in excerpts.ids:
         parts += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
@@ -222,7 +222,7 @@ def whole(
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     span = f"lines {unit.start_line}-{last}"
     parts = [f"--- {unit.path} ({span}, {note}) ---" if note else f"--- {unit.path} ({span}) ---"]
-    parts += [code, *_listed("Members", members, MOST_MEMBERS)]
+    parts += [code] + _listed("Members", members, MOST_MEMBERS)
     if unit.is_definition:
         parts += edges_of(tables, unit, beside)
         parts += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
@@ -283,7 +283,7 @@ def _values(box: Toolbox, place: Place) -> list[str]:
     values: list[str] = []
     if not names:
         return values
-    for path in [place.path, *_imported_from(box.tables(), place.path, names)]:
+    for path in [place.path] + _imported_from(box.tables(), place.path, names):
         try:
             lines = box.files.read(path).text.split("\n")
         except CodeQAError:
@@ -397,7 +397,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
         lines = _value(box.files.read(path).text.split("\n"), number)
         last = number + len(lines) - 1
         head = f"--- {path} (lines {number}-{last}) ---"
-        parts.append("\n".join([head, *numbered(lines, number)]))
+        parts.append("\n".join([head] + numbered(lines, number)))
         places.append(
             Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
                   language=language_name(path), name=name, kind="value")
