@@ -50,11 +50,11 @@ CLASS_SHARE = 0.9
 CALLED_SHARE = 0.7
 """Value of a callee against the hit that calls it: what `wsgi_app` calls shows how a request is
 dispatched, whatever words the question has. Costs nothing measurable at .7, .01 at .9."""
-CALLING = 3
+MOST_CALLING = 3
 """Best methods whose callees are candidates."""
-CALLED = 12
+MOST_CALLED = 12
 """Most callees of each."""
-LARGEST_SHARE = 0.35
+UNIT_SHARE = 0.35
 """Part of the budget that one unit may take while others wait."""
 EARLIER_AFTER = 6
 """Chunks of an earlier question come after so many units: this question comes first."""
@@ -141,7 +141,7 @@ def build_context(
     packed = pack(
         chunks,
         budget.characters - len(format_block(whole)),
-        share=min(LARGEST_SHARE, 1 / max(1, mentioned + len(pinned))),
+        share=min(UNIT_SHARE, 1 / max(1, mentioned + len(pinned))),
         words=list(map(form_pattern, result.query.words)),
     )
     return ContextBlock(tuple(whole) + packed.chunks, packed.dropped, note)
@@ -209,8 +209,8 @@ def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:
             value = hit.score / best + FILE_WEIGHT * files.get(hit.unit.path, 0.0) / best_file
             value *= 1.0 if hit.unit.is_method else CLASS_SHARE
             valued[hit.unit.id] = (value, chunk)
-    for caller in [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]:
-        for call in callees(tables, caller, CALLED):
+    for caller in [hit.unit for hit in result.units if hit.unit.is_method][:MOST_CALLING]:
+        for call in callees(tables, caller, MOST_CALLED):
             unit, value = call.called, CALLED_SHARE * valued[caller.id][0]
             own_value = valued[unit.id][0] if unit.id in valued else 0.0
             if value > own_value:

@@ -26,11 +26,11 @@ HARD_BYTES = 200 * 1024
 """Most bytes that are sent: a file that would exceed it is left out, and the next one tried."""
 BLOCK_CHARACTERS = 256 * 1024
 """Most characters of the block: many small files have longer headings than contents."""
-POOL = 300
+CANDIDATE_FILES = 300
 """Units that `/files` considers: their files are the candidates, each as good as its best unit."""
 FILE_COST = 200
 """Characters of the block that a file takes beside its content, with a long path."""
-LISTED = 20
+MOST_LISTED = 20
 """Most files left out that are listed; of further ones the note gives the number."""
 
 
@@ -130,8 +130,8 @@ def _whole(
                 size, room = size + record.size, room - cost
                 continue
         left_out.append(f"{record.path} ({_kilobytes(record.size)})")
-    if len(left_out) > LISTED:
-        left_out[LISTED:] = [f"{len(left_out) - LISTED:,} more"]
+    if len(left_out) > MOST_LISTED:
+        left_out[MOST_LISTED:] = [f"{len(left_out) - MOST_LISTED:,} more"]
     note = f"Sent whole: {len(chunks):,} of {len(nonempty):,} files, {_kilobytes(size)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
     return ContextBlock(tuple(chunks), note=note if nonempty else "")

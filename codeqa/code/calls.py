@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, cast
 
 from codeqa.asked import asks, question_pattern
-from codeqa.code.evidence import CANDIDATES, LIKELY, SELF_NAMES, SHORT_NAME, UsageSite
+from codeqa.code.evidence import LIKELY, MOST_EDGES, SELF_NAMES, SHORT_NAME, UsageSite
 from codeqa.code.imports import import_evidence
 from codeqa.code.names import related
 from codeqa.code.usages import usages
@@ -18,7 +18,7 @@ from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key, words
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
 
-NAMESAKES = 2_000
+MOST_CALLED_UNITS = 2_000
 """Definitions of all names that one function calls: one of 300 lines in a code base of 900,000
 calls 36 names, which have 413."""
 BY_NAME = "possible: only the name is the same"
@@ -29,7 +29,7 @@ SURE_ENOUGH = 0.5
 SURE_ENOUGH_OF_TESTS = 0.15
 """Least confidence of an edge that is followed. A test seldom names the class of its objects; the
 question's words decide which tests fit."""
-USES = 60
+MOST_USES = 60
 """Uses of each definition that are examined."""
 MOST_RELATIONS = 4
 """Relations that are followed one after another: "its callers' callers' tests"."""
@@ -67,7 +67,7 @@ def callers(
     *,
     only_calls: bool = False,
     alone: bool = False,
-    limit: int = CANDIDATES,
+    limit: int = MOST_EDGES,
 ) -> tuple[list[Call], int]:
     """Return the first use of `unit` in each caller, and how many uses are less sure than `least`.
 
@@ -109,7 +109,7 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     open_names = dict.fromkeys(name_key(call.name) for call in references if not call.target)
     by_name: dict[str, list[Unit]] = {}
     # Of one definition the code comes before its signatures.
-    namesakes = tables.named(list(open_names), NAMESAKES)
+    namesakes = tables.named(list(open_names), MOST_CALLED_UNITS)
     for namesake in sorted(namesakes, key=lambda namesake: namesake.is_stub):
         is_file = namesake.kind in TEXT_KINDS or namesake.kind == "module"
         if not is_file and related(namesake.language, unit.language):
@@ -241,7 +241,7 @@ def _callers(tables: Tables, unit: Unit) -> list[Call]:
 
 
 def _users(tables: Tables, unit: Unit, least: float, *, only_calls: bool = False) -> list[Call]:
-    uses, _ = callers(tables, unit, least, only_calls=only_calls, limit=USES)
+    uses, _ = callers(tables, unit, least, only_calls=only_calls, limit=MOST_USES)
     return [call for call in uses if call.caller.kind not in TEXT_KINDS]
 
 

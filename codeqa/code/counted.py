@@ -33,9 +33,9 @@ from codeqa.text.markdown import (
     joined,
 )
 
-ITEMS = 40
+MOST_ITEMS = 40
 """Places listed; all are counted."""
-AUTHORS = 5
+MOST_AUTHORS = 5
 """Authors named, those with the most commits."""
 LONGEST_LINE = 160
 LONGEST_MESSAGE = 300
@@ -188,10 +188,10 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         if len(commits) == 1:
             return joined([head, commits[0]])
         people = Counter(commit.author for commit in result.commits).most_common()
-        by = some_of([f"{name} ({number:,})" for name, number in people], AUTHORS)
+        by = some_of([f"{name} ({number:,})" for name, number in people], MOST_AUTHORS)
         title = f"{escape(f'By {by}.')} To see a commit's changes: `codeqa history --commit <id>`."
         return joined([head, bullet_list(title, commits)])
-    listed = result.places[:ITEMS]
+    listed = result.places[:MOST_ITEMS]
     left = result.total - sum(place.times for place in listed)
     more = f": {code_span(_command(tool, values))}"
     title = f"{result.total - left:,} of {result.total:,}:" if left else ""

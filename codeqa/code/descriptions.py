@@ -35,14 +35,14 @@ COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+:?|--+|;+|\"\"\
 README_NAMES = ("README", "readme", "Readme")
 README_UNITS = 2
 """Sections of the README that are quoted: the first says what it is, the next often how."""
-FOLDERS = 12
-DOMINANT = 0.6
+MOST_FOLDERS = 12
+DOMINANT_SHARE = 0.6
 """A folder with more than this part of the source is opened rather than named: `src/x/`."""
-OFTEN = 200
+OFTEN_IMPORTED = 200
 """Names that the most files import, among which are those of libraries."""
-CENTRAL = 8
+MOST_CENTRAL = 8
 """Definitions named that many files import."""
-NEEDS = 5
+MOST_NEEDED = 5
 """Folders named that a folder depends on."""
 MOST_IMPORTS = 200_000
 FILES_ALIKE = 100
@@ -259,7 +259,9 @@ def _folder_items(
         head = next((unit for unit in heads if unit.path in own_paths), None)
         if head:
             text += f". {inline(first_sentence(head.doc_comment))} {cite_unit(head)}"
-        others = sorted(needs.get(path, {}).items(), key=lambda pair: (-pair[1], pair[0]))[:NEEDS]
+        others = sorted(needs.get(path, {}).items(), key=lambda pair: (-pair[1], pair[0]))[
+            :MOST_NEEDED
+        ]
         if others:
             numbers = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
             text += f"\n  - imports from {numbers}"
@@ -275,11 +277,11 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
     users: dict[str, dict[str, set[str]]] = {}
     for path, name, file in imports:
         users.setdefault(name, {}).setdefault(file, set()).add(path)
-    often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN]
+    often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN_IMPORTED]
     keys = [name_key(name) for name in often]
     modules = {PurePosixPath(path).stem for path, _, _ in imports}
     best: dict[str, tuple[tuple[int, int, bool], Unit]] = {}
-    for unit in tables.named(keys, 10 * OFTEN, Filter(roles=("source",))):
+    for unit in tables.named(keys, 10 * OFTEN_IMPORTED, Filter(roles=("source",))):
         own_file = unit.signature and PurePosixPath(unit.path).stem == unit.name  # as in Java
         if unit.class_name or unit.name not in users or (unit.name in modules and not own_file):
             continue
@@ -292,7 +294,7 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
         if unit.name not in best or worth > best[unit.name][0]:
             best[unit.name] = (worth, unit)
     central = [(unit, files) for (_, files, _), unit in best.values() if files > 1]
-    return sorted(central, key=lambda pair: (-pair[1], pair[0].path))[:CENTRAL]
+    return sorted(central, key=lambda pair: (-pair[1], pair[0].path))[:MOST_CENTRAL]
 
 
 def _hands_on(file: str, path: str) -> bool:
@@ -321,7 +323,7 @@ def _opened(source: Sequence[FileRecord]) -> str:
         inside = [r.path[len(prefix) :] for r in source if r.path.startswith(prefix)]
         children = Counter(path.split("/", 1)[0] for path in inside if "/" in path)
         name, count = max(children.items(), key=lambda child: child[1], default=("", 0))
-        if count <= DOMINANT * len(source):
+        if count <= DOMINANT_SHARE * len(source):
             return prefix
         prefix += name + "/"
 
@@ -338,7 +340,7 @@ def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRec
         folder = base + inside + slash if slash else base
         groups.setdefault(folder or "./", []).append(record)
     ordered = sorted(groups, key=lambda path: (not path.startswith(prefix), -len(groups[path])))
-    return {path: groups[path] for path in ordered[:FOLDERS]}
+    return {path: groups[path] for path in ordered[:MOST_FOLDERS]}
 
 
 def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[Unit]:

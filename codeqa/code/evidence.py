@@ -45,7 +45,7 @@ ONLY_ONE_SHORT = 0.3
 OTHER_CLASS = 0.15
 """The class may be an interface. Also for the name of a method without a receiver."""
 ONE_OF_MANY = 0.5
-LEAST = 0.05
+LEAST_CONFIDENCE = 0.05
 """Below this a reference does not count as a use."""
 OVERLOADED = 0.8
 """The file names one of several overloads."""
@@ -56,9 +56,9 @@ LIKELY = 0.6
 SURENESS = ((0.9, "certain"), (LIKELY, "likely"), (0.0, "possible"))
 """(least confidence, word for it)"""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
-CANDIDATES = 2_000
+MOST_EDGES = 2_000
 """Edges of one name that are judged; a name such as `get` has more."""
-NAMESAKES = 200
+MOST_NAMESAKES = 200
 """Definitions of one name that are compared with the one in question."""
 MAX_FILES_READ = 100
 """Files whose imports are read for one answer, for wildcards and re-exports."""
@@ -100,7 +100,7 @@ class Surroundings:
         self.imports = cache(self._imports)
         self.is_called_like = cache(self._is_called_like)  # one receiver stands at many references
         self._files_read = 0
-        namesakes = same_named(tables, name, NAMESAKES)
+        namesakes = same_named(tables, name, MOST_NAMESAKES)
         namesakes = [other for other in namesakes if related(other.language, unit.language)]
         self.rivals = len({(other.path, other.qualified_name) for other in namesakes}) or 1
         """Definitions of that name in languages that could be meant, this one included."""
@@ -131,7 +131,7 @@ class Surroundings:
         self._owners = {inner.id: inner.class_name for inner in tables.by_ids(ids)}
         """Unit id → the class that this unit belongs to."""
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
-        carriers = edges if outer == name else tables.references(name=[outer], limit=CANDIDATES)
+        carriers = edges if outer == name else tables.references(name=[outer], limit=MOST_EDGES)
         self.exporters = self._exporters(carriers)
 
     def judged(self) -> dict[Reference, UsageSite]:
@@ -139,7 +139,7 @@ class Surroundings:
         sites: dict[Reference, UsageSite] = {}
         for reference in self._references:
             confidence = self._evidence(reference) if self._speaks(reference) else NONE
-            if confidence >= LEAST:
+            if confidence >= LEAST_CONFIDENCE:
                 sites[reference] = UsageSite(reference, round(confidence, 2))
         return sites
 
@@ -296,7 +296,7 @@ class Surroundings:
         """
         waiting, seen = [self._owner], {self._owner}
         while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
-            edges = self._tables.references(name=[waiting.pop()], limit=CANDIDATES)
+            edges = self._tables.references(name=[waiting.pop()], limit=MOST_EDGES)
             ids = [edge.unit_id for edge in edges if edge.kind == "inherits" and edge.unit_id]
             for heir in self._tables.by_ids(ids):
                 key = (heir.path, heir.qualified_name)

@@ -9,9 +9,9 @@ confidence and is never presented as certain.
 from __future__ import annotations
 
 from codeqa.code.evidence import (
-    CANDIDATES,
-    LEAST,
+    LEAST_CONFIDENCE,
     LIKELY,
+    MOST_EDGES,
     OWN_NAMES,
     SELF_NAMES,
     Surroundings,
@@ -50,7 +50,7 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
     of_class = unit.kind == "constructor" and unit.class_name
     name = last_word(unit.class_name) if of_class else unit.name
     tables = tables.around(unit.path)
-    references = tables.references(name=[name], limit=CANDIDATES)
+    references = tables.references(name=[name], limit=MOST_EDGES)
     around = Surroundings(tables, unit, name, references)
     sites = around.judged()
     relatives: list[tuple[Unit, Unit | None, float]] = []
@@ -109,12 +109,12 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     rated: list[tuple[Unit, float]] = []
     namesakes = [unit for unit in same_named(tables, name) if related(unit.language, language)]
     for unit in namesakes[:MOST_JUDGED]:
-        confidence = LEAST
+        confidence = LEAST_CONFIDENCE
         if references:
             sites = Surroundings(tables, unit, name, references).judged().values()
             confidence = max((site.confidence for site in sites), default=NONE)
         rated.append((unit, confidence))
-    least = LIKELY if any(confidence >= LIKELY for _, confidence in rated) else LEAST
+    least = LIKELY if any(confidence >= LIKELY for _, confidence in rated) else LEAST_CONFIDENCE
     rated = [pair for pair in rated if pair[1] >= least]
     return sorted(rated, key=lambda pair: (-pair[1], ROLES.index(pair[0].role), pair[0].is_stub))
 

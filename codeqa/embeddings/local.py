@@ -27,9 +27,9 @@ SMALL_FILES = (*TOKENIZER_FILES, "config.json", "special_tokens_map.json", "1_Po
 ONNX_FILES = ("vespa_colbert.onnx", "model.onnx", "onnx/model.onnx")
 """Paths at which exporters put a model, in order of preference."""
 
-TOKENS = 512
+MOST_TOKENS = 512
 """Longest text: most of these models are trained on so many, and they take a second of a core."""
-BATCH = 8
+TEXTS_AT_ONCE = 8
 """Texts at once; each is padded to the longest, so that more is slower and takes more memory."""
 
 _HUB_NAME = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?", re.ASCII)
@@ -154,7 +154,7 @@ class LocalModel:
 
     def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text."""
-        return list(self._model.passage_embed(list(texts), batch_size=BATCH))
+        return list(self._model.passage_embed(list(texts), batch_size=TEXTS_AT_ONCE))
 
 
 @cache
@@ -178,7 +178,7 @@ def _load(name: str) -> Any:
             model_file=next(file for file in ONNX_FILES if (folder / file).is_file()),
         )
     model: Any = TextEmbedding(key, specific_model_path=str(folder))
-    read_at_most(TOKENS, model)
+    read_at_most(MOST_TOKENS, model)
     return model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from codeqa.code.descriptions import cite_unit, unit_item, unit_title
-from codeqa.quoted.condense import BODIES, WHOLE, condensed, sentences_of, text_of
+from codeqa.quoted.condense import BODIES, WHOLE_LINES, condensed, sentences_of, text_of
 from codeqa.quoted.evidence import Finding, QuotedEvidence
 from codeqa.text.markdown import cite, escape, joined, pieces
 from codeqa.types import TEXT_KINDS, Chunk, Unit
@@ -62,7 +62,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         if first := joined([warning, evidence.lead]):
             yield first
         left = 0
-        wholes = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE, 0, 0, 0)
+        wholes = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE_LINES, 0, 0, 0)
         for finding, limit, whole in zip(evidence.findings, BODIES, wholes, strict=False):
             section, used = _finding_section(finding, evidence, limit + left, whole)
             left = max(0, limit + left - used)

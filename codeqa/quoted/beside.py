@@ -24,13 +24,13 @@ from codeqa.text.markdown import cite, code_span
 from codeqa.text.tokens import name_key, words
 from codeqa.types import Hit, Unit
 
-CALLERS = 5
+MOST_CALLERS = 5
 """Callers and callees of the best unit that are named."""
 
-CONSTANTS = 4
+MOST_CONSTANTS = 4
 """Constants that a body only names, whose values are quoted."""
 
-FOLLOW, HELD = 30, 3
+FOLLOWED_LINES, HELD = 30, 3
 """Lines of a definition whose callee is shown too, and words of the question that it holds."""
 
 _CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
@@ -66,17 +66,17 @@ def callers_line(tables: Tables, unit: Unit) -> str:
 
 
 def _first(items: list[str]) -> list[str]:
-    """Return the first CALLERS items, and how many more there are as another."""
-    left = len(items) - CALLERS
-    return items[:CALLERS] + [f"{left:,} more"] if left > 0 else items
+    """Return the first MOST_CALLERS items, and how many more there are as another."""
+    left = len(items) - MOST_CALLERS
+    return items[:MOST_CALLERS] + [f"{left:,} more"] if left > 0 else items
 
 
 def use_lines(tables: Tables, unit: Unit) -> str:
     """List the lines that use a constant or a class, source before tests."""
     groups = use_places(tables, usages(tables, unit), "use")
     lines = [place for place, in_test in groups if not in_test and place.kind != "import"]
-    left = max(0, len(lines) - CALLERS)
-    return bullet_list("**Used in**:", map(place_item, lines[:CALLERS]), left)
+    left = max(0, len(lines) - MOST_CALLERS)
+    return bullet_list("**Used in**:", map(place_item, lines[:MOST_CALLERS]), left)
 
 
 def values_named(tables: Tables, unit: Unit) -> str:
@@ -105,7 +105,7 @@ def values_named(tables: Tables, unit: Unit) -> str:
         inside = path == unit.path and unit.start_line <= n <= unit.end_line
         if _CLOSED.search(line) and not inside:
             values.append(f"{code_span(line.strip()[:LINE_CHARACTERS])} {cite(path, n, n)}")
-    return f"With {', '.join(values[:CONSTANTS])}." if values else ""
+    return f"With {', '.join(values[:MOST_CONSTANTS])}." if values else ""
 
 
 def followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
@@ -122,7 +122,7 @@ def followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
         return [Hit(shortest, 1.0)] if shortest else []
     if not first or not first.is_method:
         return []
-    if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOW:
+    if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOWED_LINES:
         return []
     own = name_parts(words(first.name))
     for call in callees(tables, first):

@@ -19,13 +19,13 @@ BODIES = (32, 12, 8, 6)
 """Lines of code of the definitions that are shown. The next one gets those that one leaves over: of
 25 questions 18 were answered at once from this form, as from 225 lines, and 13 from one body of 30
 lines."""
-WHOLE = 48
+WHOLE_LINES = 48
 """The first of them is shown whole if it takes no more lines."""
 
 LEAST_FOLD = 3
 """Lines that are left out together at least: a mark takes one itself."""
 
-TELLING = 3
+MOST_TELLING = 3
 """Sentences of a comment, besides its first, that are quoted if they hold words of the question."""
 
 ENDS_WEIGHT = 0.05
@@ -61,7 +61,7 @@ def sentences_of(unit: Unit, words: Sequence[str]) -> str:
     text = _TAGS.split(_INLINE_TAG.sub(r"`\1`", doc), maxsplit=1)[0]
     first, *others = [" ".join(sentence.split()) for sentence in _SENTENCES.findall(text)] or [""]
     numbers = [_words_in(sentence, words) for sentence in others]
-    best = sorted(range(len(others)), key=lambda n: -numbers[n])[:TELLING]
+    best = sorted(range(len(others)), key=lambda n: -numbers[n])[:MOST_TELLING]
     sentences = [first_sentence(first)]
     best = [n for n in sorted(best) if numbers[n] and len(others[n]) < LONGEST_SENTENCE]
     sentences += [others[n] for n in best]

@@ -41,23 +41,23 @@ from codeqa.text.markdown import cite, code_block, code_span, joined
 from codeqa.text.tokens import name_key, split_identifier, stem, words
 from codeqa.types import CLASS_KINDS, Hit, Unit
 
-MEMBERS = 50
+MOST_MEMBERS = 50
 """Members of a class that are listed."""
 
-AROUND = 3
+LINES_AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
 
-FRAMES = 5
+MOST_FRAMES = 5
 """Frames whose lines are shown; the others are named."""
 
-TESTS = 20
+MOST_TESTS = 20
 
-NEAR_BEST = 0.65
-"""A test is listed that scores at least this part of the best."""
+TEST_NEAR_BEST = 0.65
+"""A test is listed if it scores at least this part of the best."""
 
 FRAME_CHARACTERS = 160
 
-LEAST_WORTH, TYPED, LATER = 0.3, 0.5, 0.02
+LEAST_WORTH, TYPED, LATER_LOSS = 0.3, 0.5, 0.02
 """A line that gives a value is quoted if it is worth more than LEAST_WORTH: the part of its name
 that the question has, times the part of the question that the line and its definition have. A value
 that is no literal counts half, and each place in the list of hits a little less."""
@@ -162,7 +162,7 @@ def members_of(unit: Unit) -> str:
         code = code_span(line.rstrip(" {,;(")[:LINE_CHARACTERS])
         items.append(f"- {code} {cite(unit.path, n, n)}")
     title = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)} declares {len(items):,}:"
-    return bullet_list(title, items[:MEMBERS], len(items[MEMBERS:]))
+    return bullet_list(title, items[:MOST_MEMBERS], len(items[MOST_MEMBERS:]))
 
 
 def value_line(query: Query, hits: Iterable[Hit]) -> str:
@@ -186,7 +186,7 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
                 continue
             present = (name | own | name_parts(words(line))) & terms
             worth = len(name & terms) / len(name) * len(present) / len(terms)
-            worth *= (1 if _LITERAL.match(line, match.end()) else TYPED) - index * LATER
+            worth *= (1 if _LITERAL.match(line, match.end()) else TYPED) - index * LATER_LOSS
             if worth > best:
                 best, number = worth, unit.start_line + n
                 text = f"**{code_span(line.strip()[:LINE_CHARACTERS])}** "
@@ -226,7 +226,7 @@ def traceback_section(tables: Tables, result: SearchResult) -> str:
         return f"{error}None of its frames is in this repository."
     number = f"{len(frames):,} of its {counted(len(raised.frames), 'frame')}"
     title = f"{error}In this repository: {number}, the innermost first:"
-    items = [_frame(unit, line, n < FRAMES) for n, (unit, line) in enumerate(frames)]
+    items = [_frame(unit, line, n < MOST_FRAMES) for n, (unit, line) in enumerate(frames)]
     return bullet_list(title, items)
 
 
@@ -234,7 +234,7 @@ def _frame(unit: Unit, line: int, with_code: bool) -> str:
     lines, index = unit.source_code.split("\n"), line - unit.start_line
     code = textwrap.shorten(lines[index], FRAME_CHARACTERS, placeholder=" …")
     item = f"- {cite(unit.path, line, line)} in {code_span(unit.qualified_name)}: {code_span(code)}"
-    near = lines[max(0, index - AROUND) : index + AROUND + 1]
+    near = lines[max(0, index - LINES_AROUND) : index + LINES_AROUND + 1]
     if with_code and max(map(len, near)) <= FRAME_CHARACTERS:
         block = textwrap.dedent("\n".join(near))
         item += f"\n\n{code_block(block, unit.language)}\n"
@@ -253,7 +253,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
             for test in tests_of(tables, hit.unit):
                 uses[test.caller.id] = f": uses {code_span(test.called.qualified_name)}"
     hits = _ranked(tables, about, "test")
-    near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
+    near = [hit.unit.id for hit in hits if hit.score >= TEST_NEAR_BEST * hits[0].score]
     tests: dict[str, tuple[Unit, str]] = {}
     for unit in tables.by_ids(list(uses) + list(near)):
         if unit.is_method or unit.kind == "chunk":
@@ -264,7 +264,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
     if not tests:
         return "**No test was found** that uses this or holds its words."
     files = list(dict.fromkeys(unit.path for unit, _ in tests.values()))
-    listed = sorted(list(tests.values())[:TESTS], key=lambda pair: files.index(pair[0].path))
+    listed = sorted(list(tests.values())[:MOST_TESTS], key=lambda pair: files.index(pair[0].path))
     items = [f"- {cite_unit(unit)} {code_span(unit.qualified_name)}{use}" for unit, use in listed]
     part = f"{len(items)} of " if len(tests) > len(items) else ""
     number = f"**{part}{counted(len(tests), 'test')}** in {counted(len(files), 'file')}"

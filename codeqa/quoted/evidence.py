@@ -30,10 +30,10 @@ from codeqa.text.markdown import CITATION, cite, escape, joined
 from codeqa.text.tokens import name_key, search_tokens, stem, variants, words
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
-CONSIDERED, FURTHER = 20, 4
+CONSIDERED, MOST_FURTHER = 20, 4
 """Best units of the search that an answer is made from, and further ones that are named."""
 
-SHOWN = 3
+MOST_QUOTED = 3
 
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which no hit holds, and hits that are read for them: the best two
@@ -134,7 +134,7 @@ def gather_evidence(
     enough, missing = _coverage(result)
     names = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))
     weak = not (walk or names or enough)
-    further = FURTHER
+    further = MOST_FURTHER
     if looked_up:
         further = 0 if weak and not looked_up.units else looked_up.further
     candidates = hits if len(hits) == len(result.units) else result.units
@@ -154,7 +154,7 @@ def _coverage(result: SearchResult) -> tuple[bool, tuple[str, ...]]:
     """Return whether the first hits hold enough of the question's words, and those none holds."""
     words = result.query.words
     present = [held_words(hit.unit, words) for hit in result.units]
-    best = max(map(len, present[:SHOWN]), default=0)
+    best = max(map(len, present[:MOST_QUOTED]), default=0)
     enough = best >= WEAK_COVERAGE * min(len(words), MOST_WEIGHED)
     text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
     lacking = set(words).difference(word_list("asking"), *present)
@@ -183,13 +183,13 @@ def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _Lo
         lead, units = place_named(tables, place)
         return _LookedUp(lead, units) if lead else None
     if lead := traceback_section(tables, result) or tests_section(tables, result):
-        return _LookedUp(lead, further=SHOWN)
+        return _LookedUp(lead, further=MOST_QUOTED)
     named = bool(hits) and "symbol" in hits[0].channels
     if query.overview and not named and (lead := overview_of(tables)):
         return _LookedUp(lead)
     lead, units = of_kind(tables, query)
     # What lists all of it needs no code below.
-    return _LookedUp(lead, units, 0 if units else FURTHER) if lead else None
+    return _LookedUp(lead, units, 0 if units else MOST_FURTHER) if lead else None
 
 
 def _below(tables: Tables, unit: Unit, is_first: bool) -> str:
@@ -214,7 +214,7 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
     source.sort(key=lambda hit: hit.unit.kind == "config" and "config" not in query.words)
     for hit in source:
         says = hit is hits[0] or not _only_imports(hit.unit)
-        if len(main) < SHOWN and says and not repeats(hit.unit, main):
+        if len(main) < MOST_QUOTED and says and not repeats(hit.unit, main):
             main.append(hit)
     return main
 

@@ -27,7 +27,7 @@ from codeqa.store.schema import ROWS_VERSION
 
 SNAPSHOTS_KEPT = 10  # of one repository; then the one that was not asked for longest goes
 NAMES_OFFERED = 200  # branches and tags, those with the newest commits
-SECONDS = 60.0  # for one call of git: objects of a large repository are read in some seconds
+GIT_SECONDS = 60.0  # for one call of git: objects of a large repository are read in some seconds
 _FILES_AT_ONCE = 100  # read by one call of git, which are in memory together
 _HASH_CHARACTERS = 10
 _LONGEST = 200  # characters of the name of a commit
@@ -81,7 +81,7 @@ def revision_names(root: Path) -> list[str]:
 
 
 def _git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
-    return read_git(find_git(root), root, arguments, SECONDS, stdin)
+    return read_git(find_git(root), root, arguments, GIT_SECONDS, stdin)
 
 
 def _checked_git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:

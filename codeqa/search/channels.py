@@ -25,7 +25,7 @@ from codeqa.store.schema import plain_path
 from codeqa.text.tokens import last_word, name_key, split_identifier, variants, words
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 
-CANDIDATES = 120
+CANDIDATES_PER_CHANNEL = 120
 """Units fetched per table and channel. 70 loses .015 ndcg@10 and .03 recall@10 of files, since
 what is far down in one channel may be first in another; fetching all loses .01 again."""
 NAMED_LIMIT = 200
@@ -42,15 +42,15 @@ MANIFESTS = (
 ChannelHit = tuple[str, Unit, float]
 """Channel, unit, score in that channel."""
 
-QUALIFIED = 1.0
+QUALIFIED_STRENGTH = 1.0
 """Strength of a symbol match: owner and name as written (`Flask.route`)."""
-NAMED = 0.8
+NAMED_STRENGTH = 0.8
 """A name written as code, or a name that is the whole question or its subject: "how does
 simplify decide …" asks for the function of that name, not for what speaks of simplifying."""
-RESPELLED = 0.6
+RESPELLED_STRENGTH = 0.6
 """A name written as code, with letters in another case: `newAPI` is not the `NewAPI` that is
 asked for, where there are both (+.02 ndcg@10 on the development questions about symbols)."""
-JOINED = 0.5
+JOINED_STRENGTH = 0.5
 """Neighbouring words of the question joined are the name ("path router" → PathRouter)."""
 IN_MENTIONED_FILE = 0.25
 """Strength of a unit in a file that `@` points at, against 1 for a definition: all units of the
@@ -58,25 +58,24 @@ file are lifted alike, and its best are guaranteed anyway."""
 
 
 LENGTH_WEIGHT = 0.1
-LONGEST = 100
-"""A cosine counts 1 + LENGTH_WEIGHT · ln(lines), lines up to LONGEST: very short texts match
-easily, and people ask for code that does something."""
+LONGEST_WEIGHED = 100
+"""A cosine is multiplied by 1 + LENGTH_WEIGHT · ln(lines), of at most LONGEST_WEIGHED lines: very
+short texts match easily, and people ask for code that does something."""
 
 NAMESAKE_SHARE = 0.5
 """Factor for the head of a file that is called like the file, and a constructor that is called
 like its class: the class of that name is what people mean."""
-MANIFEST = 0.3
+MANIFEST_STRENGTH = 0.3
 """Strength of a manifest, which says the supported versions; a README of an overview has 1."""
 
-EDITS = ((16, 3), (8, 2), (4, 1))
-"""Least letters of a name, and the edits forgiven in it; none are in fewer letters."""
+EDITS_BY_LENGTH = ((16, 3), (8, 2), (4, 1))
+"""(letters, edits): a name of at least so many letters may differ by so many edits."""
 LEAST_COGNATE, COGNATE_ENDING = 5, 4
-"""Letters that a word of another language shares with a name at least, and those that may differ at
-its end."""
-MOST_NAMES = 3
-"""Most equally near names that replace a misspelt one; where more are as near, none does."""
-LIKENESS = 60
-"""How like (0 to 100) a path or word must be for "did you mean …?"."""
+"""Letters that a foreign word must share with a name, and those that may differ at its end."""
+MOST_EQUALLY_NEAR = 3
+"""If more names than this are equally near, the misspelt one is left alone."""
+LEAST_LIKENESS = 60
+"""Least likeness (0 to 100) of a path or word for "did you mean …?"."""
 INNER_FRAMES = 5
 """Innermost frames of a traceback whose code is sure to be found."""
 WRITTEN_BY_HAND = tuple(role for role in ROLES if role not in ("vendored", "generated"))
@@ -134,7 +133,8 @@ def gather(
     if query.overview:
         hits += search_overview(tables)
     if asks("supported_version", query.text):
-        hits += [("overview", unit, MANIFEST) for unit in tables.units(Filter(paths=MANIFESTS))]
+        manifests = tables.units(Filter(paths=MANIFESTS))
+        hits += [("overview", unit, MANIFEST_STRENGTH) for unit in manifests]
     return Candidates.of(hits)
 
 
@@ -145,7 +145,7 @@ def search_words(
     where: Filter | None,
     encoders: Mapping[str, Embedding],
     *,
-    limit: int = CANDIDATES,
+    limit: int = CANDIDATES_PER_CHANNEL,
     prefix: str = "",
 ) -> list[ChannelHit]:
     """Search both tables by words and by meaning, all at the same time.
@@ -198,9 +198,9 @@ def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[C
         strength = symbol_strength(unit, query, names)
         stem = unit.path.rpartition("/")[2].split(".", 1)[0]
         namesake = {"constructor": last_word(unit.class_name), "module": stem}.get(unit.kind)
-        if unit.name == namesake and strength < QUALIFIED:
+        if unit.name == namesake and strength < QUALIFIED_STRENGTH:
             strength *= NAMESAKE_SHARE
-        if strength < NAMED:
+        if strength < NAMED_STRENGTH:
             strength /= namesakes[name_key(unit.name)] ** 0.5
         if strength:
             hits.append(("symbol", unit, strength))
@@ -208,14 +208,14 @@ def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[C
 
 
 def symbol_strength(unit: Unit, query: Query, names: frozenset[str]) -> float:
-    """Return how the question names `unit`: QUALIFIED, NAMED, RESPELLED, JOINED, or 0 for not.
+    """Return how strongly the question names `unit`: one of the *_STRENGTH above, or 0.
 
     `names` are the keys of the names written as code. A plain word that is also a name is a word:
     "what happens when a view raises" asks for no View.
     """
     dotted = "." + re.sub(r"::|#", ".", unit.qualified_name).lower()
     if any(dotted.endswith("." + name.lower()) for name in query.qualified):
-        return QUALIFIED
+        return QUALIFIED_STRENGTH
     key = name_key(unit.name)
     owners: set[str] = set()
     for name in query.qualified:
@@ -223,12 +223,12 @@ def symbol_strength(unit: Unit, query: Query, names: frozenset[str]) -> float:
     if key in owners:
         return 0.0  # `Flask` of `Flask.route` says where to look, not what is asked for
     if key in names:
-        return NAMED if unit.name in query.names else RESPELLED
+        return NAMED_STRENGTH if unit.name in query.names else RESPELLED_STRENGTH
     if query.symbol_like and key in query.joined:
-        return NAMED
+        return NAMED_STRENGTH
     if unit.name in query.subjects and not unit.class_name:
-        return NAMED
-    return 0.0 if key in map(name_key, query.words) else JOINED
+        return NAMED_STRENGTH
+    return 0.0 if key in map(name_key, query.words) else JOINED_STRENGTH
 
 
 def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -> list[ChannelHit]:
@@ -270,12 +270,14 @@ def search_overview(tables: Tables) -> list[ChannelHit]:
     """Return what the repository says about itself: the README and its like at the root."""
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=OVERVIEW_FILES))
     texts = [unit for unit in units if len(unit.source_code.split()) > 8]
-    return [("overview", unit, 1 / rank) for rank, unit in enumerate(texts[:CANDIDATES], 1)]
+    return [
+        ("overview", unit, 1 / rank) for rank, unit in enumerate(texts[:CANDIDATES_PER_CHANNEL], 1)
+    ]
 
 
 def length_factor(unit: Unit) -> float:
     """Return the factor on a cosine with `unit` for its length."""
-    lines = min(unit.end_line - unit.start_line + 1, LONGEST)
+    lines = min(unit.end_line - unit.start_line + 1, LONGEST_WEIGHED)
     return 1 + LENGTH_WEIGHT * math.log(lines)
 
 
@@ -346,10 +348,12 @@ def _did_you_mean(word: str, choices: Iterable[str], otherwise: str = "", mark: 
 
 
 def _most_like(word: str, choices: Iterable[str]) -> str:
-    """Return the one of `choices` most like `word`; '' where none has LIKENESS."""
+    """Return the one of `choices` most like `word`; '' where none has LEAST_LIKENESS."""
     from rapidfuzz import fuzz, process
 
-    match = process.extractOne(word, sorted(choices), scorer=fuzz.ratio, score_cutoff=LIKENESS)
+    match = process.extractOne(
+        word, sorted(choices), scorer=fuzz.ratio, score_cutoff=LEAST_LIKENESS
+    )
     return match[0] if match else ""
 
 
@@ -403,7 +407,7 @@ def _in_code(tables: Tables, query: Query) -> str:
         if any(tables.best([TextSearch(table, word, 1) for table in UNIT_TABLES])):
             indexed_words.add(word)
         elif len(start) >= LEAST_COGNATE:
-            cognates += [part for part in parts if part.startswith(start)][:MOST_NAMES]
+            cognates += [part for part in parts if part.startswith(start)][:MOST_EQUALLY_NEAR]
     if not indexed_words and not cognates:
         return ""
     text = query.text
@@ -423,9 +427,9 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
     names = nearest(catalogue.names, key, allowed_edits(key))
-    return tuple(names) if len(names) <= MOST_NAMES else ()
+    return tuple(names) if len(names) <= MOST_EQUALLY_NEAR else ()
 
 
 def allowed_edits(key: str) -> int:
     """Return how many edits are forgiven in a name of that key (`tokens.name_key`)."""
-    return next((edits for letters, edits in EDITS if len(key) >= letters), 0)
+    return next((edits for letters, edits in EDITS_BY_LENGTH if len(key) >= letters), 0)

@@ -29,7 +29,7 @@ from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
 from codeqa.search.rerank import Reranker, rerank_built_in
 from codeqa.search.rerank_models import choose_reranker
-from codeqa.search.result import FILES, OF_RESULT, OF_UNIT, SearchResult
+from codeqa.search.result import MOST_FILES, OF_RESULT, OF_UNIT, SearchResult
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
@@ -183,7 +183,7 @@ class Search:
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
-        files = files[: max(top, FILES)]
+        files = files[: max(top, MOST_FILES)]
         paths = [hit.unit.path for hit in mentioned + units]
         changed = changed_files(tables, paths)
         self.freshness.note_hits(paths)

@@ -7,7 +7,7 @@ hit is evidence that reciprocal ranks throw away (measured on the development qu
 ndcg@10 .417 against .380 for the same channels).
 
 Signals are added to this fused score: round weights, each with its reason. `channels` says how
-strongly a unit matches a name (QUALIFIED, NAMED, …).
+strongly a unit matches a name (QUALIFIED_STRENGTH, NAMED_STRENGTH, …).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
+from codeqa.search.channels import JOINED_STRENGTH, NAMED_STRENGTH, QUALIFIED_STRENGTH, Candidates
 from codeqa.search.query import Query
 from codeqa.text.tokens import written_forms
 from codeqa.types import Hit, Unit
@@ -107,8 +107,8 @@ class RankingSignals:
         """
         unit, symbol = hit.unit, self.channels["symbol"].get(hit.unit.id, 0.0)
         matches = matching_words(unit, self.patterns)
-        verb = "defines" if symbol >= NAMED else "is named"
-        name = unit.qualified_name if symbol >= QUALIFIED else unit.name
+        verb = "defines" if symbol >= NAMED_STRENGTH else "is named"
+        name = unit.qualified_name if symbol >= QUALIFIED_STRENGTH else unit.name
         words = {
             "coverage": f"matches {', '.join(matches[:6])}" if matches else "its meaning is near",
             "symbol": f"{verb} {name}",
@@ -167,7 +167,7 @@ def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]
         (MENTION_WEIGHT * channels["mention"].get(key, 0.0), "mention"),
         (OVERVIEW_WEIGHT * channels["overview"].get(key, 0.0), "overview"),
     ]
-    if unit.kind in NAMED_KINDS and symbol < JOINED:
+    if unit.kind in NAMED_KINDS and symbol < JOINED_STRENGTH:
         values.append((-TYPE_PENALTY, "type"))
     if holds_any(unit, signals.literal):
         values.append((PHRASE_WEIGHT, "phrase"))

@@ -16,7 +16,7 @@ from codeqa.text.unit_text import fields_of
 from codeqa.types import TEXT_KINDS, Hit, encloses
 
 BUILT_IN = "built-in"
-CANDIDATES = 50
+MOST_RERANKED = 50
 """Most hits that any reranker reads; deeper ones are rarely the answer, and each costs time."""
 
 PASSAGE_WEIGHT = 0.3
@@ -63,7 +63,7 @@ def parse_rerank(value: object) -> bool:
 
 
 def rerank_built_in(hits: Sequence[Hit], query: Query) -> Reranked:
-    """Reorder the best CANDIDATES with the shipped table: passage, late interaction, use.
+    """Reorder the best MOST_RERANKED with the shipped table: passage, late interaction, use.
 
     That is the nearest passage, late interaction with the body, and whether better hits use them.
     The order stays for one word alone, which units of that name match, and where the table knows
@@ -79,7 +79,7 @@ def rerank_built_in(hits: Sequence[Hit], query: Query) -> Reranked:
         matcher = None
     if matcher is None or matcher.empty:
         return Reranked(list(hits), BUILT_IN)
-    head, rescored = hits[:CANDIDATES], []
+    head, rescored = hits[:MOST_RERANKED], []
     for hit, use in zip(head, used_by_better(head), strict=True):
         unit, near = hit.unit, matcher.nearness(fields_of(hit.unit))
         lift = PASSAGE_WEIGHT * near.passage + LATE_WEIGHT * near.late + USED_WEIGHT * use

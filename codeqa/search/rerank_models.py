@@ -37,7 +37,7 @@ from codeqa.search.query import Query
 from codeqa.search.ranking import role_penalties
 from codeqa.search.rerank import (
     BUILT_IN,
-    CANDIDATES,
+    MOST_RERANKED,
     Reranked,
     Reranker,
     ordered,
@@ -47,7 +47,7 @@ from codeqa.settings import Settings
 from codeqa.types import Hit, Unit
 
 AUTO = "auto"
-CHARACTERS = 2_000
+PASSAGE_CHARACTERS = 2_000
 """Characters of a unit that a model gets: models of this size read fewer tokens."""
 MODEL_SHARE = 0.5
 """Half of the new score is the model's, half the first stage's, which knows definitions,
@@ -68,11 +68,11 @@ NO_PYTORCH = "cannot be used: PyTorch and transformers are not installed."
 TRANSFORMERS_5 = "cannot be used: rerankers does not run with transformers 5."
 COLBERT = "colbert"
 """A checkpoint with this in its name is loaded as a ColBERT model."""
-LOCAL_CANDIDATES = 20
+MOST_RERANKED_HERE = 20
 """Hits that a local model reads: half a second on two cores for 384 dimensions and 12 layers."""
-BATCH = 5
-"""Texts at once: each is padded to the longest, and all 20 are no faster on a CPU."""
-TOKENS = 128
+PASSAGES_AT_ONCE = 5
+"""Texts scored together: each is padded to the longest, and all 20 are no faster on a CPU."""
+PASSAGE_TOKENS = 128
 """Tokens read of each hit: path, name, signature, comment and first lines. 256 take three times as
 long."""
 LOCAL_SECONDS = 15.0
@@ -150,7 +150,7 @@ class ModelReranker:
 
 def document(unit: Unit) -> str:
     """Return the text of a unit for a model: path, name and the beginning of its code."""
-    return f"{unit.path} {unit.qualified_name}\n{unit.source_code}"[:CHARACTERS]
+    return f"{unit.path} {unit.qualified_name}\n{unit.source_code}"[:PASSAGE_CHARACTERS]
 
 
 # On this machine
@@ -167,7 +167,7 @@ def local_reranker(model: str, load: Callable[[str], Score]) -> ModelReranker:
             score_texts = load(model)
         return score_texts(question, texts)
 
-    return ModelReranker(model, score, LOCAL_CANDIDATES, LOCAL_SECONDS)
+    return ModelReranker(model, score, MOST_RERANKED_HERE, LOCAL_SECONDS)
 
 
 def _listed(model: str) -> tuple[Any, dict[str, Any]]:
@@ -202,9 +202,11 @@ def load_onnx(model: str) -> Score:
     kind, description = _listed(model)
     folder = _files(model).here(description) or _files(model).fetch(description)
     encoder = kind(description["model"], specific_model_path=str(folder))
-    read_at_most(TOKENS, encoder)
+    read_at_most(PASSAGE_TOKENS, encoder)
     if hasattr(kind, "rerank"):
-        return lambda question, texts: list(encoder.rerank(question, texts, batch_size=BATCH))
+        return lambda question, texts: list(
+            encoder.rerank(question, texts, batch_size=PASSAGES_AT_ONCE)
+        )
     return partial(_late_interaction, encoder)
 
 
@@ -217,7 +219,7 @@ def _late_interaction(model: Any, question: str, texts: Sequence[str]) -> list[f
 
     (question_tokens,) = model.query_embed(question)
     question_tokens /= np.linalg.norm(question_tokens, axis=1, keepdims=True)
-    token_lists = model.embed(texts, batch_size=BATCH)
+    token_lists = model.embed(texts, batch_size=PASSAGES_AT_ONCE)
     return [float((question_tokens @ tokens.T).max(axis=1).mean()) for tokens in token_lists]
 
 
@@ -298,7 +300,7 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
         return [by_index[index] for index in range(len(texts))]
 
     host = "" if leads_here(url) else urlsplit(url).netloc
-    return ModelReranker(f"{provider}/{model}", score, CANDIDATES, HOSTED_SECONDS, host)
+    return ModelReranker(f"{provider}/{model}", score, MOST_RERANKED, HOSTED_SECONDS, host)
 
 
 # The choice
@@ -376,7 +378,7 @@ def _status_of(setting: str, reranker: ModelReranker | None) -> RerankerStatus:
         text = f"{reranker.name} {pytorch_problem}"
         return RerankerStatus(False, text, INSTALL_PYTORCH, PYTORCH_COMMAND)
     if reranker.host:
-        rest = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
+        rest = f"; a reranked question sends itself and up to {MOST_RERANKED} pieces of code there"
         return RerankerStatus(True, reranker.place + rest)
     if kind == PYTORCH or kind in RERANK_URLS:
         return RerankerStatus(True, reranker.place)

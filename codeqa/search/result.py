@@ -15,7 +15,7 @@ from codeqa.types import Hit, HydeMode, StageTime
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FILES = 10
+MOST_FILES = 10
 """Least number of files listed, where there are as many: people read a list of files to its end."""
 OF_RESULT = ("milliseconds", "channels", "coverage", "reranker", "hyde")
 OF_UNIT = (
@@ -65,4 +65,4 @@ class SearchResult:
     def head(self, top: int) -> SearchResult:
         """Return the result that a search for `top` units would have."""
         units = keep_guaranteed(self.units, self.mentioned, top)
-        return replace(self, units=units, files=self.files[: max(top, FILES)])
+        return replace(self, units=units, files=self.files[: max(top, MOST_FILES)])

@@ -20,7 +20,7 @@ from codeqa.search.result import SearchResult
 from codeqa.selection import UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.whole_files import POOL, best_files, every_file
+from codeqa.whole_files import CANDIDATE_FILES, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")
@@ -220,7 +220,9 @@ def test_files_of_a_mask_are_sent_up_to_the_limit_and_others_listed(
 def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
     large: Tables, settings: Settings
 ) -> None:
-    result = found(large, settings, "how is a kettle heated by its base? path:sizes", POOL)
+    result = found(
+        large, settings, "how is a kettle heated by its base? path:sizes", CANDIDATE_FILES
+    )
     ranked = list(dict.fromkeys(hit.unit.path for hit in result.units))
     assert len(ranked) == 5
     files = Files(lambda: large, settings.max_file_bytes)

@@ -13,7 +13,7 @@ import pytest
 from models import hub_cache, hub_of, put_in_cache
 
 from codeqa.embeddings import local
-from codeqa.embeddings.local import TOKENS
+from codeqa.embeddings.local import MOST_TOKENS
 from codeqa.embeddings.registry import chosen_embedding, local_model, query_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
@@ -81,7 +81,7 @@ def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
 def test_a_text_has_one_vector_of_length_1_and_its_first_tokens_count(settings: Settings) -> None:
     embedding = chosen_embedding(settings)
     assert embedding is not None
-    long = "price " * TOKENS
+    long = "price " * MOST_TOKENS
     texts = ["the price", "the price", "the cookie", long, long + "cookie"]
     vectors = embedding.embed_passages(texts)
     assert vectors.shape == (5, embedding.dimension) == (5, 32)

@@ -30,10 +30,16 @@ from codeqa.errors import EmbeddingError, RerankerError
 from codeqa.search import rerank, rerank_models
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
-from codeqa.search.rerank import CANDIDATES, Reranked, parse_rerank, rerank_built_in, used_by_better
+from codeqa.search.rerank import (
+    MOST_RERANKED,
+    Reranked,
+    parse_rerank,
+    rerank_built_in,
+    used_by_better,
+)
 from codeqa.search.rerank_models import (
-    CHARACTERS,
-    LOCAL_CANDIDATES,
+    MOST_RERANKED_HERE,
+    PASSAGE_CHARACTERS,
     ModelReranker,
     Score,
     choose_reranker,
@@ -84,7 +90,7 @@ def scoring(by_number: Callable[[int], float] = float) -> ModelReranker:
     def score(question: str, texts: Sequence[str]) -> list[float]:
         return [by_number(int(text.split("/m")[1][:2])) for text in texts]
 
-    return ModelReranker("x-small", score, LOCAL_CANDIDATES, PATIENCE)
+    return ModelReranker("x-small", score, MOST_RERANKED_HERE, PATIENCE)
 
 
 def test_the_switch_is_on_for_exactly_what_the_source_lists() -> None:
@@ -98,7 +104,7 @@ def test_the_switch_is_on_for_exactly_what_the_source_lists() -> None:
 def test_a_model_orders_the_first_hits_and_the_rest_stays_behind() -> None:
     done = scoring(lambda n: 0.9 if n == 17 else 0.5).rerank(HITS, QUESTION)
     assert numbers(done.hits)[0] == 17
-    assert numbers(done.hits[LOCAL_CANDIDATES:]) == list(range(LOCAL_CANDIDATES, 60))
+    assert numbers(done.hits[MOST_RERANKED_HERE:]) == list(range(MOST_RERANKED_HERE, 60))
     assert sorted(numbers(done.hits)) == list(range(60))
     assert [one.score for one in done.hits] == sorted((h.score for h in done.hits), reverse=True)
     assert done.hits[0].why == ("matches", "reranked by x-small: 0.90")
@@ -147,7 +153,7 @@ def test_a_model_that_breaks_says_so_without_the_code_or_the_question() -> None:
         (lambda question, texts: [0.5], "ValueError"),
     ):
         with pytest.raises(RerankerError) as caught:
-            ModelReranker("x-small", score, CANDIDATES, PATIENCE).rerank(HITS, QUESTION)
+            ModelReranker("x-small", score, MOST_RERANKED, PATIENCE).rerank(HITS, QUESTION)
         assert caught.value.message == f"x-small failed ({said})."
         assert "cookie" not in str(caught.value) and "def" not in str(caught.value)
         assert caught.value.__cause__ is None
@@ -310,7 +316,7 @@ def test_a_chosen_provider_orders_the_candidates_over_its_api(provider: str) -> 
         (headers,) = server.headers
     assert done.reranker == f"{provider}/{MODELS[provider]}"
     assert numbers(done.hits)[0] == 49
-    assert numbers(done.hits)[CANDIDATES:] == list(range(50, 60))
+    assert numbers(done.hits)[MOST_RERANKED:] == list(range(50, 60))
     assert done.hits[0].why == ("matches", f"reranked by {done.reranker}: 0.49")
     assert done.warnings == ()  # the server is this machine
     assert path == "/v1/rerank"
@@ -323,9 +329,9 @@ def test_a_chosen_provider_orders_the_candidates_over_its_api(provider: str) -> 
         "model": MODELS[provider],
         "query": QUESTION.text,
         "documents": [
-            f"src/m{n:02}.py f{n}\ndef f{n}():\n    return {n}" for n in range(CANDIDATES)
+            f"src/m{n:02}.py f{n}\ndef f{n}():\n    return {n}" for n in range(MOST_RERANKED)
         ],
-        "top_n": CANDIDATES,
+        "top_n": MOST_RERANKED,
         "return_documents": False,
     }
 
@@ -336,7 +342,7 @@ def test_long_code_is_cut_and_what_looks_like_a_secret_is_masked() -> None:
         long = hit(0, f"TOKEN = '{FAKE_TOKEN}'\n" + "x = 1\n" * 9_000)
         choose_reranker(settings_for("jina", server.base_url))([long, hit(1)], asked)
         ((_, body),) = server.requests
-    assert len(body["documents"][0]) == CHARACTERS
+    assert len(body["documents"][0]) == PASSAGE_CHARACTERS
     assert FAKE_TOKEN not in json.dumps(body)
     assert "*" * 20 in body["documents"][0] and "*" * 20 in body["query"]
 

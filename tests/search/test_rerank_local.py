@@ -18,7 +18,7 @@ from models import hub_cache, hub_of, put_in_cache
 from codeqa.search import rerank_models
 from codeqa.search.query import parse_query
 from codeqa.search.rerank_models import DEFAULT_MODEL, choose_reranker, document, reranker_status
-from codeqa.search.rerank_models import LOCAL_CANDIDATES as CANDIDATES
+from codeqa.search.rerank_models import MOST_RERANKED_HERE as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 from tests.kit.onnx_models import make_model

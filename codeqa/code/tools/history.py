@@ -31,9 +31,9 @@ from codeqa.text import counted
 from codeqa.text.unit_text import UnitText
 from codeqa.types import CLASS_KINDS, Unit
 
-SECONDS = 20.0
+GIT_SECONDS = 20.0
 """For git: the history of one function in a long repository takes some."""
-COMMITS = 15
+MOST_LISTED_COMMITS = 15
 MOST_OTHERS = 3
 """Files or definitions of the same name that are named."""
 LOG_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
@@ -42,15 +42,15 @@ SAFE = ("--no-textconv", "--no-ext-diff")
 _CHANGE = ("show", "--format=", "--diff-merges=first-parent", "--relative")
 MOST_FILES = 400
 """Parsed in both versions, some milliseconds each; source first."""
-SHOWN = 40
+MOST_CHANGES = 40
 """Changes that are listed; all are counted."""
-DIFFED, LONGEST_DIFF = 5, 60
+MOST_DIFFS, LONGEST_DIFF = 5, 60
 """Diffs that are shown, and lines of each."""
 MOST_LINES = 1_000
 """Of a definition that are compared, which takes the square of them at worst."""
 MOST_COMMITS = 10
 """Of a change between two commits."""
-NEAR_BEST = 0.6
+CHANGE_NEAR_BEST = 0.6
 """Part of the best score from which a change is about the question."""
 KINDS = ("added", "changed", "removed")
 
@@ -93,8 +93,8 @@ def history(
 
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     title, arguments = _history_of(box, path_or_name)
-    commits = _log_commits(box, [f"-{COMMITS}", *arguments])
-    newest = "the newest " if len(commits) == COMMITS else ""
+    commits = _log_commits(box, [f"-{MOST_LISTED_COMMITS}", *arguments])
+    newest = "the newest " if len(commits) == MOST_LISTED_COMMITS else ""
     summary = f"history of {title}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [commit.line for commit in commits], "", items=commits)
 
@@ -207,10 +207,10 @@ def _history_of(box: Toolbox, target: str) -> tuple[str, list[str]]:
 def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
     """Return git's output. Raises NotFoundError, or RepositoryError for another repository's."""
     git = find_git(box.root)
-    output = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
+    output = read_git(git, box.root, ["--literal-pathspecs", *arguments], GIT_SECONDS)
     if output is not None:
         return output.decode("utf-8", "replace")
-    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is None:
+    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], GIT_SECONDS) is None:
         hint = "History needs git, and a git repository with at least one commit."
         raise NotFoundError("This folder has no history.", hint)
     hint = "Check that the commit exists, and that the file exists in it."
@@ -258,15 +258,15 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     for path in paths:
         every += _compare(box, path, *(blobs.get(key.encode(), b"") for key in versions[path]))
     changes = _about(box, about, every) if about else sorted(every, key=_importance)
-    files = list(dict.fromkeys(change.unit.path for change in changes[:DIFFED]))
+    files = list(dict.fromkeys(change.unit.path for change in changes[:MOST_DIFFS]))
     commits: list[Commit] = []
     if files:
         span = f"{before}..{after}"
         commits = _log_commits(box, ["--no-merges", f"-{MOST_COMMITS}", span, "--", *files])
-    places = [_place(change, start, end) for change in changes[:SHOWN]]
+    places = [_place(change, start, end) for change in changes[:MOST_CHANGES]]
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
     parts += [commit.line for commit in commits]
-    diff = "\n".join("\n".join(change.diff[:LONGEST_DIFF]) for change in changes[:DIFFED])
+    diff = "\n".join("\n".join(change.diff[:LONGEST_DIFF]) for change in changes[:MOST_DIFFS])
     if diff:
         parts.append(diff)
     numbers = Counter(change.kind for change in changes)
@@ -358,7 +358,7 @@ def _about(box: Toolbox, about: str, changes: Sequence[_Change]) -> list[_Change
             near = matcher.nearness(UnitText(path, "", "", "", "", f"{name}\n{lines}"))
             score += near.late + near.passage
         scored.append((score, change))
-    least = NEAR_BEST * max((score for score, _ in scored), default=0.0)
+    least = CHANGE_NEAR_BEST * max((score for score, _ in scored), default=0.0)
     near_enough = [pair for pair in scored if pair[0] >= least]
     near_enough.sort(key=lambda pair: (*_importance(pair[1])[:2], -pair[0]))
     return [change for _, change in near_enough]

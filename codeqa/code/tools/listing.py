@@ -32,8 +32,8 @@ MOST_LISTED = 100
 """Places that are listed; of more, their files with counts."""
 MOST_FILES = 80
 """Files that are named; of more, folders with counts."""
-ALL = 1_000_000
-LINES = 4
+NO_LIMIT = 1_000_000
+FORM_LINES = 4
 """Lines of a form, from the name on."""
 
 DEFINED = {
@@ -157,7 +157,7 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     if kind in LINE_FORMS:
         if kind == "environment":
             records = [record for record in records if record.role != "document"]
-        lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, limit=ALL)
+        lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, limit=NO_LIMIT)
         searched = f" Searched: {lines.searched}."
         matches = _by_line(box, kind, roles, lines)
     else:
@@ -304,7 +304,7 @@ def _name(form: Form, reference: Reference, lines: Sequence[str], unit: Unit | N
     line = lines[reference.line - 1].lstrip()
     if form.decorator and not line.startswith(("@", "#[", "[")):
         return ""
-    code = "\n".join(lines[reference.line - 1 : reference.line - 1 + LINES])
+    code = "\n".join(lines[reference.line - 1 : reference.line - 1 + FORM_LINES])
     match = re.match(form.pattern, code[reference.column - 1 :])
     if not match:
         return ""
@@ -346,7 +346,7 @@ def _literal(box: Toolbox, path: str, name: str) -> str:
 
 
 def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
-    calls = tables.catalogue().references("kind = 'call' AND target = unit_id", ALL)
+    calls = tables.catalogue().references("kind = 'call' AND target = unit_id", NO_LIMIT)
     line_of = {call.unit_id: call.line for call in reversed(calls)}
     for unit in tables.by_ids(list(line_of)):
         if unit.is_method and unit.path in roles:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import BaseModel
 
 from codeqa.code.calls import is_test
-from codeqa.code.evidence import CANDIDATES, LIKELY, SURENESS, UsageSite, sureness
+from codeqa.code.evidence import LIKELY, MOST_EDGES, SURENESS, UsageSite, sureness
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
     Edge,
@@ -44,7 +44,7 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     tables = box.tables()
     units = definitions(tables, name)
     plain_name = name.removesuffix("()")
-    edges = tables.references(name=[last_word(plain_name)], limit=CANDIDATES)
+    edges = tables.references(name=[last_word(plain_name)], limit=MOST_EDGES)
     meanings = _meanings(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
         owner = plain_name.rpartition(".")[0]
@@ -69,9 +69,9 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         sentences.append(f"{places} of that name may mean something else.")
     verb = "called" if kind else "referred to"
     at_least = ""
-    if len(edges) == CANDIDATES:
+    if len(edges) == MOST_EDGES:
         at_least = AT_LEAST
-        sentences.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
+        sentences.append(f"Only the first {MOST_EDGES:,} places of that name were looked at.")
     first = [place for place, _ in groups[:MOST_REFERENCES]]
     end = units[0].qualified_name if len(units) == 1 else last_word(name)
     return list_result(

@@ -35,20 +35,20 @@ from codeqa.text.tokens import CHARACTERS_PER_TOKEN, form_pattern, name_key, sea
 from codeqa.text.unit_text import fields_of
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 
-NEAR_BEST = 0.72
+HIT_NEAR_BEST = 0.72
 """Part of the best score from which a hit is shown beside the best: below it, of 22 searches by an
 agent, the second and third were mostly about something else (research/evals/tools)."""
 NAMED_FROM = 0.5
 """Part of the best score from which a hit is named."""
-NEARNESS = 0.7
+NEARNESS_WEIGHT = 0.7
 """Weight of the nearest passage's cosine in a relevance; the rest is the share of the question's
 words. Of the best hits of 73 questions about Flask and Gin 8 are below .3, of 40 that have nothing
 to do with either 36."""
-SHOWN, NAMED = 3, 12
+MOST_WITH_CODE, MOST_NAMED_BESIDE = 3, 12
 """Definitions shown with their code, and further ones that are named."""
 LARGEST_CODE = LARGEST_TEXT - 2_000
 """Characters of one definition's code; the rest is for the lines below it."""
-SHORT = 20
+SHORT_LINES = 20
 """Lines of a function that is shown with its caller."""
 LONG_CLASS = 60
 """Lines of a class from which on its members are listed rather than shown."""
@@ -61,7 +61,7 @@ MOST_VALUED = 5
 """Assignments of one name that are shown."""
 MOST_MEANT = 5
 """Definitions of one name that are shown or followed."""
-WEAK = 0.6
+WEAK_SHARE = 0.6
 """Part of the question's words missing in the code shown from which on it is called weak: so are 7
 of 11 questions that nothing in CodeQA answers, and of 19 others 3, two of which had missed."""
 MOST_ABSENT = 8
@@ -102,7 +102,9 @@ def search_code(
     """
     box.files_in(path)  # raises an error for a path without files
     drafts = (guess,) if guess.strip() else ()
-    result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
+    result = box.search.search(
+        query, top=MOST_WITH_CODE + MOST_NAMED_BESIDE, path=path, drafts=drafts
+    )
     if not result.units:
         return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
     excerpts = _Excerpts(box, room=int(tokens * CHARACTERS_PER_TOKEN))
@@ -112,7 +114,7 @@ def search_code(
     best = hits[0].unit
     for call in callees(box.tables(), best):
         unit = call.called
-        short = unit.is_method and unit.end_line - unit.start_line < SHORT
+        short = unit.is_method and unit.end_line - unit.start_line < SHORT_LINES
         if call.sure and short and unit.role == best.role:
             excerpts.add(unit, f"called in line {call.line}")
     text, fitted = fitting(excerpts.parts, "\n\n")
@@ -165,13 +167,13 @@ def _relevance(query: Query, unit: Unit) -> float:
     share = len(present) / max(1, len(terms))
     if near is None or near.empty:
         return share
-    return NEARNESS * near.nearness(fields_of(unit)).passage + (1 - NEARNESS) * share
+    return NEARNESS_WEIGHT * near.nearness(fields_of(unit)).passage + (1 - NEARNESS_WEIGHT) * share
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
     """Return the best hits: definitions before heads of files, tests only where one leads."""
     first = hits[0].unit
-    least = NEAR_BEST * hits[0].score
+    least = HIT_NEAR_BEST * hits[0].score
     apart: list[Hit] = []
     for hit in hits:
         unit = hit.unit
@@ -180,7 +182,7 @@ def _best(hits: Sequence[Hit]) -> list[Hit]:
             continue
         if not any(_overlap(other.unit, unit) for other in apart):
             apart.append(hit)
-    return apart[:SHOWN] or [hits[0]]
+    return apart[:MOST_WITH_CODE] or [hits[0]]
 
 
 def _overlap(unit: Unit, other: Unit) -> bool:
@@ -335,7 +337,7 @@ def _doubts(
     """Yield a warning if `places` hold few of the `terms`, and the words that stand nowhere."""
     text = "\n".join(f"{place.path} {place.text}" for place in places).lower()
     missing = [word for word in terms if not form_pattern(word).search(text)]
-    if len(missing) > WEAK * len(terms):
+    if len(missing) > WEAK_SHARE * len(terms):
         first = ", ".join(missing[:MOST_ABSENT])
         yield f"Weak: none of this code contains {first}. Try another guess."
     names = tables.catalogue().names
@@ -365,7 +367,7 @@ def symbol_definition(box: Toolbox, name: str) -> ToolResult:
         parts.append(text)
     others = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
     if others:
-        parts.append(f"Also: {', '.join(others[:NAMED])}")
+        parts.append(f"Also: {', '.join(others[:MOST_NAMED_BESIDE])}")
     summary = f"{name} has {counted(len(units), 'definition')}"
     return list_result(summary, parts, "Put its owner before the name.", total=len(units),
                        apart="\n\n", items=places)  # fmt: skip

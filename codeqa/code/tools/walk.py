@@ -11,7 +11,7 @@ from typing import NamedTuple
 from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
-from codeqa.code.evidence import CANDIDATES
+from codeqa.code.evidence import MOST_EDGES
 from codeqa.code.inheritance import heirs_at, overrides, with_all_methods
 from codeqa.code.names import types_called
 from codeqa.code.tools.references import AT_LEAST, UNSEEN, code_line
@@ -34,7 +34,7 @@ LONGEST_CALL = 100
 ALL_CALLS = 1_000
 MOST_FOLLOWED = 400
 """Definitions whose edges are followed: a hub of a code base is reached from all of it."""
-SECONDS = 5.0
+WALK_SECONDS = 5.0
 """Time after which nothing more is followed."""
 MOST_REACHED = 200
 """Definitions that are listed; all are counted."""
@@ -210,7 +210,7 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
         places = [site.reference for site in sites if site.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
-            named = tables.references(name=[unit.name], limit=CANDIDATES)
+            named = tables.references(name=[unit.name], limit=MOST_EDGES)
             more = [place for place in named if place.kind == "inherits" and place not in places]
             by_name += len(more)
             places += more
@@ -246,7 +246,7 @@ def follow(
     # One function of several with a name may be the way's end, another its beginning.
     ids, steps = {unit.id for unit in roots}.difference(targets), list[Hop]()
     queue = deque((unit, 1) for unit in roots)
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + WALK_SECONDS
     followed = 0
     while queue:
         unit, level = queue.popleft()
@@ -271,8 +271,8 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
         names = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
         text = f"{len(roots):,} definitions are meant: {names}. "
     for unit in roots:
-        if len(tables.references(name=[unit.name], limit=CANDIDATES)) == CANDIDATES:
-            return f"{text}Only the first {CANDIDATES:,} places of that name were looked at. "
+        if len(tables.references(name=[unit.name], limit=MOST_EDGES)) == MOST_EDGES:
+            return f"{text}Only the first {MOST_EDGES:,} places of that name were looked at. "
     return text
 
 
