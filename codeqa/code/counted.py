@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from codeqa.asked import counted_forms
 from codeqa.code.descriptions import bullet_list
-from codeqa.code.tools import TOOLS, Commit, Place, Toolbox, ToolResult
+from codeqa.code.tools import TOOLS, CodeSpan, Commit, Toolbox, ToolResult
 from codeqa.code.tools.listing import DEFINED
 from codeqa.code.tools.search import definitions
 from codeqa.code.tools.tool import Edge
@@ -133,7 +133,7 @@ def exact_answer(box: Toolbox, question: ExactQuestion, subjects: Sequence[str])
         return ""
     places, total, summary = result.places, result.total, result.summary
     if folder:
-        places = tuple(place for place in places if f"/{folder}/" in f"/{place.path}/")
+        places = tuple(span for span in places if f"/{folder}/" in f"/{span.path}/")
         total = len(places)
         summary += f", {total:,} of them in {folder}"
     summary = summary.replace(values.get("pattern", ""), typed, 1)
@@ -192,7 +192,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         title = f"{escape(f'By {by}.')} To see a commit's changes: `codeqa history --commit <id>`."
         return joined([head, bullet_list(title, commits)])
     listed = result.places[:MOST_ITEMS]
-    left = result.total - sum(place.times for place in listed)
+    left = result.total - sum(span.times for span in listed)
     more = f": {code_span(_command(tool, values))}"
     title = f"{result.total - left:,} of {result.total:,}:" if left else ""
     places = bullet_list(title, map(place_item, listed), left, more)
@@ -202,7 +202,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
 
 
 def _diagram(edges: Sequence[Edge]) -> str:
-    """Draw `edges`, '' if all begin or end at one place: those are the list once more."""
+    """Draw `edges`, '' if all begin or end at one definition: those are the list once more."""
     starts, ends = {edge.start for edge in edges}, {edge.end for edge in edges}
     if len(starts) < 2 or len(ends) < 2:
         return ""
@@ -231,15 +231,15 @@ def _command(tool: str, values: Mapping[str, str]) -> str:
     return shlex.join(words + ["--json"])
 
 
-def place_item(place: Place) -> str:
-    """Return a place of the code as an item of a list."""
-    is_site = place.kind in ("call", "use", "import", "inherits")
-    name = f" {'in ' if is_site else ''}{code_span(place.name)}" if place.name else ""
-    note = f", {escape(place.note)}" if place.note else ""
-    text = f": {code_span(place.text[:LONGEST_LINE])}" if place.text else ""
-    where = cite(place.path, place.start_line, place.end_line)
-    if place.commit:  # other lines than those that a citation would open
-        where = code_span(f"{place.location} at {place.commit}")
+def place_item(span: CodeSpan) -> str:
+    """Return a span of the code as an item of a list."""
+    is_site = span.kind in ("call", "use", "import", "inherits")
+    name = f" {'in ' if is_site else ''}{code_span(span.name)}" if span.name else ""
+    note = f", {escape(span.note)}" if span.note else ""
+    text = f": {code_span(span.text[:LONGEST_LINE])}" if span.text else ""
+    where = cite(span.path, span.start_line, span.end_line)
+    if span.commit:  # other lines than those that a citation would open
+        where = code_span(f"{span.location} at {span.commit}")
     return f"- {where}{name}{note}{text}"
 
 

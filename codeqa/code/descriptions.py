@@ -86,7 +86,7 @@ def doc_lines(unit: Unit) -> set[str]:
 
 
 def is_doc(line: str, doc: set[str]) -> bool:
-    """Tell whether a line of code is one of the lines `doc`, or an empty line of a comment."""
+    """Return whether a line of code is one of the lines `doc`, or an empty line of a comment."""
     plain = " ".join(line.split())
     bare = " ".join(COMMENT_MARKS.sub("", line).rstrip("*/\"' \r").split())
     return bare in doc or plain in doc or (not bare and plain[:1] in tuple("*/#\"'"))
@@ -153,7 +153,7 @@ def _anywhere(names: Iterable[str], ending: str = "") -> tuple[str, ...]:
 
 
 def outline_of(tables: Tables, path: str) -> str:
-    """Tell what a file says of itself, and its definitions in a line each."""
+    """Return what a file says of itself, and its definitions in a line each."""
     units = sorted(tables.in_file(path), key=lambda unit: (unit.start_line, -unit.end_line))
     heads = [unit for unit in units if unit.is_head]
     about = next(filter(None, map(leading_doc, heads)), "")
@@ -298,7 +298,7 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
 
 
 def _hands_on(file: str, path: str) -> bool:
-    """Tell whether an import of `file` may mean what is defined in `path`, further down."""
+    """Return whether an import of `file` may mean what is defined in `path`, further down."""
     folder, _, name = file.rpartition("/")
     is_package = language_called(language_name(file)).import_rule == "folder"
     return (is_package or name in package_heads()) and path.startswith(f"{folder}/")

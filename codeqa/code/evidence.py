@@ -216,7 +216,7 @@ class Surroundings:
         return RECEIVER_NAME if self.is_called_like(reference.receiver) else self._by_name(1.0)
 
     def _is_called_like(self, receiver: str) -> bool:
-        """Tell whether `receiver` is more like the owner's name than like its rivals' names."""
+        """Return whether `receiver` is more like the owner's name than like its rivals' names."""
         rivals = (_likeness(receiver, rival) for rival in self.rival_owners)
         return _likeness(receiver, self._owner) > max(rivals, default=0)
 
@@ -240,7 +240,7 @@ class Surroundings:
         return factor * (ONLY_ONE_SHORT if short else ONLY_ONE)
 
     def _speaks(self, reference: Reference) -> bool:
-        """Tell whether the reference's language may mean the unit, and its kind fits it."""
+        """Return whether the reference's language may mean the unit, and its kind fits it."""
         if self._unit.kind in METHOD_KINDS and reference.kind == "inherits":
             return False
         if self._unit.kind == "constructor" and reference.kind != "call":
@@ -253,11 +253,11 @@ class Surroundings:
         return import_evidence(language, reference.path, module, path, self.own_module)
 
     def is_heir(self, name: str) -> bool:
-        """Tell whether a class called `name` inherits from the owner."""
+        """Return whether a class called `name` inherits from the owner."""
         return any(name == last_word(heir) for _, heir in self._subclasses)
 
     def is_in_heir(self, reference: Reference, *, of_base: bool = False) -> bool:
-        """Tell whether the class around it inherits, or `of_base` overrides, the member."""
+        """Return whether the class around it inherits, or `of_base` overrides, the member."""
         owner = (reference.path, self._owners.get(reference.unit_id, ""))
         return owner in self._subclasses or (of_base and owner in self._overriding)
 
@@ -334,7 +334,7 @@ def _is_in_function(tables: Tables, unit: Unit) -> bool:
 
 
 def _is_overload(other: Unit, unit: Unit) -> bool:
-    """Tell whether `other` defines the qualified name of `unit` once more in its file."""
+    """Return whether `other` defines the qualified name of `unit` once more in its file."""
     if other.path != unit.path or other.id == unit.id:
         return False
     if other.kind == unit.kind and other.kind in ("lambda", "class"):

@@ -68,7 +68,7 @@ def overrides(tables: Tables, unit: Unit) -> list[Unit]:
 
 
 def is_abstract(unit: Unit) -> bool:
-    """Tell whether a method has no code of its own, or only code that says so."""
+    """Return whether a method has no code of its own, or only code that says so."""
     body = unit.source_code.removeprefix(unit.signature).strip(" ;\n")
     return unit.is_stub or not body or _ABSTRACT.search(unit.source_code) is not None
 
@@ -119,7 +119,7 @@ def _base_named(tables: Tables, reference: Reference) -> list[Unit]:
 
 
 def _may_be_overridden(unit: Unit) -> bool:
-    """Tell whether it is a method of a class: no constructor, no function in a method."""
+    """Return whether it is a method of a class: no constructor, no function in a method."""
     if not unit.is_method or unit.kind == "constructor" or not unit.class_name:
         return False
     return holder_name(unit) == unit.class_name

@@ -20,7 +20,7 @@ def same_named(tables: Tables, name: str, limit: int = MOST_NAMED) -> list[Unit]
 
 
 def related(language: str, other: str) -> bool:
-    """Tell whether code in `language` may call definitions in the language `other`."""
+    """Return whether code in `language` may call definitions in the language `other`."""
     family = language_called(language).family
     return language == other or (family != "" and family == language_called(other).family)
 

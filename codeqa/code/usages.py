@@ -70,7 +70,7 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
 
 
 def _may_mean_other(reference: Reference, owner: Unit | None) -> bool:
-    """Tell whether a call of a related method may be a call of the unit's.
+    """Return whether a call of a related method may be a call of the unit's.
 
     `super()` names its class, and `self` the class around it, of which only that of a base,
     `owner`, has other objects.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit
-from codeqa.code.tools.references import use_places
+from codeqa.code.tools.references import use_spans
 from codeqa.code.tools.search import CAPITALS, constants
 from codeqa.code.usages import usages
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, held_words, name_parts, repeats
@@ -73,8 +73,8 @@ def _first(items: list[str]) -> list[str]:
 
 def use_lines(tables: Tables, unit: Unit) -> str:
     """List the lines that use a constant or a class, source before tests."""
-    groups = use_places(tables, usages(tables, unit), "use")
-    lines = [place for place, in_test in groups if not in_test and place.kind != "import"]
+    groups = use_spans(tables, usages(tables, unit), "use")
+    lines = [span for span, in_test in groups if not in_test and span.kind != "import"]
     left = max(0, len(lines) - MOST_CALLERS)
     return bullet_list("**Used in**:", map(place_item, lines[:MOST_CALLERS]), left)
 

@@ -225,7 +225,7 @@ def _is_of_tests(unit: Unit) -> bool:
 
 
 def _only_imports(unit: Unit) -> bool:
-    """Tell whether it is the head of a file that gives no name a value and says nothing."""
+    """Return whether it is the head of a file that gives no name a value and says nothing."""
     values = "=" in unit.source_code.replace("= require(", "")
     return unit.kind == "module" and not (values or unit.doc_comment)
 
@@ -275,6 +275,6 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
 
 
 def _cites(text: str, unit: Unit) -> bool:
-    """Tell whether `text` cites a place that begins in `unit`."""
+    """Return whether `text` cites a place that begins in `unit`."""
     starts = [int(start) for path, start, _ in CITATION.findall(text) if path == unit.path]
     return any(unit.start_line <= start <= unit.end_line for start in starts)

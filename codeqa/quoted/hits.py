@@ -14,7 +14,7 @@ LINE_CHARACTERS = 120
 
 
 def repeats(unit: Unit, hits: Iterable[Hit]) -> bool:
-    """Tell whether it lies in one of `hits` or around it.
+    """Return whether it lies in one of `hits` or around it.
 
     A member beside its long class does not: of the class only the head is shown.
     """

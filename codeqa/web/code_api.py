@@ -12,7 +12,7 @@ from codeqa.code.first_questions import first_questions
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.code.tools.reading import defined_in, depth_of
 from codeqa.code.tools.references import NameReport, name_at
-from codeqa.code.tools.tool import Place
+from codeqa.code.tools.tool import CodeSpan
 from codeqa.embeddings.registry import is_hosted
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, IndexMissingError
@@ -170,7 +170,7 @@ def outline(engine: Engine, path: Filled) -> Values:
     tables = engine.tables()
     path = tables.plain_path(path)
     units = defined_in(tables, path)
-    definitions = [dict(Place.of(unit)) | {"depth": depth_of(unit)} for unit in units]
+    definitions = [dict(CodeSpan.of(unit)) | {"depth": depth_of(unit)} for unit in units]
     return {"path": path, "definitions": definitions}
 
 

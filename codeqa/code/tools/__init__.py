@@ -12,7 +12,7 @@ from codeqa.code.tools.listing import list_all
 from codeqa.code.tools.reading import grep, open_file
 from codeqa.code.tools.search import search_code
 from codeqa.code.tools.symbol import symbol
-from codeqa.code.tools.tool import Commit, Place, Tool, Toolbox, ToolResult, declare
+from codeqa.code.tools.tool import CodeSpan, Commit, Tool, Toolbox, ToolResult, declare
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, symbol, grep, open_file, list_all, history
@@ -21,4 +21,4 @@ _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}
 """Name → tool, in the order in which they are worth trying."""
 
-__all__ = ["TOOLS", "Commit", "Place", "Tool", "ToolResult", "Toolbox", "declare"]
+__all__ = ["TOOLS", "CodeSpan", "Commit", "Tool", "ToolResult", "Toolbox", "declare"]

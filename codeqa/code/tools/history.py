@@ -17,7 +17,7 @@ from pydantic import Field
 
 from codeqa.code.tools.reading import Lines, line_span, one_file
 from codeqa.code.tools.search import definitions
-from codeqa.code.tools.tool import Commit, Place, Toolbox, ToolResult, fitting, list_result
+from codeqa.code.tools.tool import CodeSpan, Commit, Toolbox, ToolResult, fitting, list_result
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import NotFoundError
 from codeqa.parsing import parse_file
@@ -125,7 +125,7 @@ def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
     summary = f"{path} at {commit}: {counted(len(lines), 'line')}"
     parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
     _, fitted = fitting(parts)
-    place = Place(path=path, start_line=1, end_line=fitted, note=f"at {commit}",
+    place = CodeSpan(path=path, start_line=1, end_line=fitted, note=f"at {commit}",
                   text="\n".join(lines[:fitted]))  # fmt: skip
     return list_result(summary, parts, "Only its beginning fits.", places=(place,))
 
@@ -292,12 +292,12 @@ def _versions(box: Toolbox, before: str, after: str) -> dict[str, tuple[str, str
     return versions
 
 
-def _place(change: _Change, start: str, end: str) -> Place:
+def _place(change: _Change, start: str, end: str) -> CodeSpan:
     added = sum(line.startswith("+") for line in change.diff[2:])
     removed = sum(line.startswith("-") for line in change.diff[2:])
     commit = start if change.kind == "removed" else end
     note = f"{change.kind}, +{added} −{removed}"
-    return Place.of(change.unit, note=note, commit="" if change.in_index else commit)
+    return CodeSpan.of(change.unit, note=note, commit="" if change.in_index else commit)
 
 
 def _compare(box: Toolbox, path: str, code: bytes, new_code: bytes) -> list[_Change]:

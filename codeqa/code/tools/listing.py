@@ -18,7 +18,7 @@ from pydantic import Field
 from codeqa.code.calls import is_test
 from codeqa.code.descriptions import overview_of
 from codeqa.code.tools.search import Pattern
-from codeqa.code.tools.tool import LONGEST_LINE, Place, Toolbox, ToolResult, fitting, list_result
+from codeqa.code.tools.tool import LONGEST_LINE, CodeSpan, Toolbox, ToolResult, fitting, list_result
 from codeqa.errors import CodeQAError
 from codeqa.languages import language_called
 from codeqa.repositories.files import FoundLines
@@ -162,16 +162,14 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         matches = _by_line(box, kind, roles, lines)
     else:
         matches = _by_index(box, kind, path, roles)
-    places = list({(place.path, place.start_line, place.name): place for place in matches}.values())
+    places = list({(span.path, span.start_line, span.name): span for span in matches}.values())
     if not places:
         summary = "no environment variables found" if kind == "environment" else f"no {kind} found"
         forms = _HOW.get(kind, "definitions of the index")
         return list_result(summary, [], "", completeness=f"Looked for: {forms}.{searched}")
     by_name = kind == "environment"
-    places.sort(
-        key=lambda place: (place.name or "~" if by_name else "", place.path, place.start_line)
-    )
-    places.sort(key=lambda place: ROLES.index(place.kind))
+    places.sort(key=lambda span: (span.name or "~" if by_name else "", span.path, span.start_line))
+    places.sort(key=lambda span: ROLES.index(span.kind))
     completeness = _counts_by_part(kind, places)
     if kind in _HOW:
         completeness += f"Found by form: {_HOW[kind]}."
@@ -184,35 +182,35 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     )  # fmt: skip
 
 
-def _summary(kind: str, places: Sequence[Place]) -> str:
-    files = counted(len({place.path for place in places}), "file")
+def _summary(kind: str, places: Sequence[CodeSpan]) -> str:
+    files = counted(len({span.path for span in places}), "file")
     summary = f"{counted(len(places), _ONE[kind], kind if kind in DEFINED else '')} in {files}"
     if kind == "environment":
-        names = {place.name for place in places if place.name}
+        names = {span.name for span in places if span.name}
         return f"{counted(len(names), 'environment variable')} read in {summary}"
     return summary
 
 
-def _counts_by_part(kind: str, places: Sequence[Place]) -> str:
+def _counts_by_part(kind: str, places: Sequence[CodeSpan]) -> str:
     """Return how many there are of each word or in each role, as sentences."""
     text = ""
-    roles = Counter(place.kind for place in places)
+    roles = Counter(span.kind for span in places)
     if kind == "todos":
-        words = Counter(place.name for place in places)
+        words = Counter(span.name for span in places)
         text = ", ".join(f"{number:,} {word}" for word, number in words.items()) + ". "
     elif len(roles) > 1:
         text = ", ".join(f"{number:,} in {role}" for role, number in roles.items()) + ". "
-    unnamed = sum(not place.name for place in places)
+    unnamed = sum(not span.name for span in places)
     if kind == "environment" and unnamed:
         text += f"In {counted(unnamed, 'place')} the name is in a variable. "
     return text
 
 
-def _by_file_where_many(places: Sequence[Place]) -> list[Place]:
+def _by_file_where_many(places: Sequence[CodeSpan]) -> list[CodeSpan]:
     """Return the places of each role, or their files if they exceed MOST_LISTED."""
-    items: list[Place] = []
-    for role, number in Counter(place.kind for place in places).items():
-        own = [place for place in places if place.kind == role]
+    items: list[CodeSpan] = []
+    for role, number in Counter(span.kind for span in places).items():
+        own = [span for span in places if span.kind == role]
         items += own if len(items) + number <= MOST_LISTED else _files(own)
     return items
 
@@ -220,11 +218,11 @@ def _by_file_where_many(places: Sequence[Place]) -> list[Place]:
 def _overview(box: Toolbox) -> ToolResult:
     tables = box.tables()
     overview = overview_of(tables) or "Nothing in this repository describes it."
-    places: list[Place] = []
+    places: list[CodeSpan] = []
     for path, first, last in CITATION.findall(overview):
         lines = int(first), int(last or first)
         units = (u for u in tables.in_file(path) if (u.start_line, u.end_line) == lines)
-        places += map(Place.of, units)
+        places += map(CodeSpan.of, units)
     text, _ = fitting(overview.split("\n"))
     summary = f"overview of {tables.location.name}"
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
@@ -242,17 +240,17 @@ def _list_files(box: Toolbox, pattern: str) -> ToolResult:
     return list_result(summary, parts, "Narrow it with `path`.", total=len(records), paths=paths)
 
 
-def _files(places: Sequence[Place]) -> Iterator[Place]:
+def _files(places: Sequence[CodeSpan]) -> Iterator[CodeSpan]:
     """Yield the files of `places`, each with the number of them."""
     lines: dict[str, list[int]] = {}
-    for place in places:
-        lines.setdefault(place.path, []).append(place.start_line)
+    for span in places:
+        lines.setdefault(span.path, []).append(span.start_line)
     for path, numbers in lines.items():
-        yield Place(path=path, start_line=min(numbers), end_line=max(numbers),
+        yield CodeSpan(path=path, start_line=min(numbers), end_line=max(numbers),
                     note=f"{len(numbers):,} of them", times=len(numbers))  # fmt: skip
 
 
-def _by_index(box: Toolbox, kind: str, path: str, roles: Mapping[str, str]) -> Iterator[Place]:
+def _by_index(box: Toolbox, kind: str, path: str, roles: Mapping[str, str]) -> Iterator[CodeSpan]:
     """Yield definitions and references of `kind`."""
     if kind == "recursive":
         yield from _recursive(box.tables(), roles)
@@ -261,14 +259,14 @@ def _by_index(box: Toolbox, kind: str, path: str, roles: Mapping[str, str]) -> I
         for unit in box.tables().units(Filter(paths=path_patterns(box.tables().plain_path(path)))):
             fits = kind != "exceptions" or _EXCEPTION.search(unit.name)
             if unit.path in roles and unit.kind in DEFINED[kind] and fits:
-                yield Place.of(unit, kind=roles[unit.path])
+                yield CodeSpan.of(unit, kind=roles[unit.path])
         return
     if kind == "tests":
         yield from _tests(box.tables(), path)
     yield from _by_reference(box, kind, roles)
 
 
-def _by_reference(box: Toolbox, kind: str, roles: Mapping[str, str]) -> Iterator[Place]:
+def _by_reference(box: Toolbox, kind: str, roles: Mapping[str, str]) -> Iterator[CodeSpan]:
     """Yield the references in one of the forms of `kind`."""
     tables = box.tables()
     forms = FORMS[kind]
@@ -314,7 +312,7 @@ def _name(form: Form, reference: Reference, lines: Sequence[str], unit: Unit | N
 
 def _by_line(
     box: Toolbox, kind: str, roles: Mapping[str, str], matches: FoundLines
-) -> Iterator[Place]:
+) -> Iterator[CodeSpan]:
     """Yield the lines of `kind`; comments and documentation count only for TODOs."""
     pattern = re.compile(LINE_FORMS[kind])
     for path, lines in matches.lines.items():
@@ -345,16 +343,16 @@ def _literal(box: Toolbox, path: str, name: str) -> str:
     return ""
 
 
-def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
+def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[CodeSpan]:
     calls = tables.catalogue().references("kind = 'call' AND target = unit_id", NO_LIMIT)
     line_of = {call.unit_id: call.line for call in reversed(calls)}
     for unit in tables.by_ids(list(line_of)):
         if unit.is_method and unit.path in roles:
             text = unit.source_code.split("\n")[line_of[unit.id] - unit.start_line].strip()
-            yield Place.of(unit, text=text[:LONGEST_LINE], kind=roles[unit.path])
+            yield CodeSpan.of(unit, text=text[:LONGEST_LINE], kind=roles[unit.path])
 
 
-def _tests(tables: Tables, path: str) -> Iterator[Place]:
+def _tests(tables: Tables, path: str) -> Iterator[CodeSpan]:
     """Yield tests with a mark, and in files without such marks those with a test's name."""
     by_name: list[Unit] = []
     files_with_marks = set()
@@ -364,16 +362,16 @@ def _tests(tables: Tables, path: str) -> Iterator[Place]:
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
         if _MARKED_TEST.search(head):
             files_with_marks.add(unit.path)
-            yield Place.of(unit, kind=unit.role)
+            yield CodeSpan.of(unit, kind=unit.role)
         elif unit.role == "test" and not _FIXTURE.search(head):
             inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
             if not inner and re.match(language_called(unit.language).test_names, unit.name):
                 by_name.append(unit)
     for unit in by_name:
         if unit.path not in files_with_marks:
-            yield Place.of(unit, kind=unit.role)
+            yield CodeSpan.of(unit, kind=unit.role)
 
 
-def _line(path: str, number: int, name: str, line: str, role: str) -> Place:
+def _line(path: str, number: int, name: str, line: str, role: str) -> CodeSpan:
     text = line.strip()[:LONGEST_LINE]
-    return Place(path=path, start_line=number, end_line=number, name=name, text=text, kind=role)
+    return CodeSpan(path=path, start_line=number, end_line=number, name=name, text=text, kind=role)

@@ -12,7 +12,7 @@ from codeqa.code.names import language_name
 from codeqa.code.tools.search import Pattern, constants
 from codeqa.code.tools.tool import (
     LONGEST_LINE,
-    Place,
+    CodeSpan,
     Toolbox,
     ToolResult,
     by_file,
@@ -53,7 +53,7 @@ def grep(
     text.
     """
     matches = box.files.find_lines(pattern, box.files_in(path), regex=regex)
-    places: list[Place] = []
+    places: list[CodeSpan] = []
     parts: list[tuple[str, str]] = []
     for file, lines in matches.lines.items():
         if len(places) == MOST_MATCHES:
@@ -69,7 +69,7 @@ def grep(
             before = around
             parts.append((file, f"{n}{title}: {line.strip()[:LONGEST_LINE]}"))
             places.append(
-                Place(path=file, start_line=n, end_line=n, text=line, name=name,
+                CodeSpan(path=file, start_line=n, end_line=n, text=line, name=name,
                       language=language_name(file))
             )  # fmt: skip
     files = f"{len(matches.lines):,} of " if matches.lines else ""
@@ -114,11 +114,11 @@ def open_file(
     if file.changed:
         summary += " (changed since it was indexed)"
     _, fitted = fitting(parts)
-    places: tuple[Place, ...] = ()
+    places: tuple[CodeSpan, ...] = ()
     if fitted:
         last = first + fitted - 1
         text = "\n".join(code[first - 1 : last])
-        places = (Place(path=file.path, start_line=first, end_line=last, text=text,
+        places = (CodeSpan(path=file.path, start_line=first, end_line=last, text=text,
                         language=file.language),)  # fmt: skip
     hint = f"Ask for lines {first}-… in parts."
     return list_result(summary, parts, hint, total=len(code), places=places)
@@ -146,7 +146,7 @@ def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | Non
             line += f"  {doc}"
         parts.append(line[:LONGEST_OUTLINE])
     summary = f"outline of {path}, {counted(len(code), 'line')}; open what you need with `lines`"
-    places = tuple(map(Place.of, units))
+    places = tuple(map(CodeSpan.of, units))
     return list_result(summary, parts, "", total=len(places), places=places)
 
 

@@ -11,8 +11,8 @@ from codeqa.code.calls import is_test
 from codeqa.code.evidence import LIKELY, MOST_EDGES, SURENESS, UsageSite, sureness
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
+    CodeSpan,
     Edge,
-    Place,
     Toolbox,
     ToolResult,
     by_file,
@@ -53,9 +53,9 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     sites = [site for site in meanings if kind in ("", site.reference.kind)]
     if not units and not sites:
         return no_definition(tables, name)
-    groups = use_places(tables, sites, kind)
-    shown_places = _listed(groups, kind)
-    parts = by_file((place.path, _use_line(place)) for place in shown_places[:MOST_REFERENCES])
+    groups = use_spans(tables, sites, kind)
+    shown_spans = _listed(groups, kind)
+    parts = by_file((span.path, _use_line(span)) for span in shown_spans[:MOST_REFERENCES])
     sentences = _how_sure(sites, groups)
     if not units:
         sentences.append(f"{name} is not defined here.")
@@ -72,36 +72,36 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     if len(edges) == MOST_EDGES:
         at_least = AT_LEAST
         sentences.append(f"Only the first {MOST_EDGES:,} places of that name were looked at.")
-    first = [place for place, _ in groups[:MOST_REFERENCES]]
+    first = [span for span, _ in groups[:MOST_REFERENCES]]
     end = units[0].qualified_name if len(units) == 1 else last_word(name)
     return list_result(
         f"{name} is {verb} in {at_least}{counted(len(sites), 'place')}", parts,
         "grep finds all lines that hold the name.", total=len(sites),
-        left=len(shown_places) - len(parts), places=tuple(first), edges=_edges_to(end, first),
+        left=len(shown_spans) - len(parts), places=tuple(first), edges=_edges_to(end, first),
         completeness=" ".join(sentences + [UNSEEN]),
     )  # fmt: skip
 
 
-def _listed(groups: Iterable[tuple[Place, bool]], kind: str) -> list[Place]:
+def _listed(groups: Iterable[tuple[CodeSpan, bool]], kind: str) -> list[CodeSpan]:
     """Return the places to list: for a `kind` those outside tests that are at least likely."""
-    places, surer = list[Place](), list[Place]()
-    for place, in_test in groups:
-        places.append(place)
-        if kind and not in_test and POSSIBLE not in place.note:
-            surer.append(place)
+    places, surer = list[CodeSpan](), list[CodeSpan]()
+    for span, in_test in groups:
+        places.append(span)
+        if kind and not in_test and POSSIBLE not in span.note:
+            surer.append(span)
     return surer or places
 
 
-def _use_line(place: Place) -> str:
-    text = str(place.start_line)
-    if place.name:
-        text += f" in {place.name}"
-    if place.note:
-        text += f", {place.note}"
-    return f"{text}: {place.text}"
+def _use_line(span: CodeSpan) -> str:
+    text = str(span.start_line)
+    if span.name:
+        text += f" in {span.name}"
+    if span.note:
+        text += f", {span.note}"
+    return f"{text}: {span.text}"
 
 
-def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[Place, bool]]) -> list[str]:
+def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[CodeSpan, bool]]) -> list[str]:
     """Return sentences that count the places of each level of sureness, and those in tests."""
     sentences: list[str] = []
     levels = Counter(sureness(site.confidence) for site in sites)
@@ -112,7 +112,7 @@ def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[Place, bool]]) 
         text = ", ".join(numbers)
         by_name = " (only the name is the same)" if levels[POSSIBLE] else ""
         sentences.append(f"{text[0].upper()}{text[1:]}{by_name}.")
-    in_tests = sum(place.times for place, in_test in groups if in_test)
+    in_tests = sum(span.times for span, in_test in groups if in_test)
     if in_tests:
         sentences.append(f"{in_tests:,} of these in tests.")
     return sentences
@@ -130,16 +130,16 @@ def _shares(units: Sequence[Unit], numbers: Mapping[str, int]) -> str:
     return f"{len(units):,} definitions have this name: {text}."
 
 
-def _edges_to(end: str, places: Iterable[Place]) -> tuple[Edge, ...]:
+def _edges_to(end: str, places: Iterable[CodeSpan]) -> tuple[Edge, ...]:
     """Return an edge to `end` from each definition with a use that is at least likely."""
-    starts = [place.name or place.path for place in places if POSSIBLE not in place.note]
+    starts = [span.name or span.path for span in places if POSSIBLE not in span.note]
     return tuple(Edge(start=start, end=end) for start in dict.fromkeys(starts))
 
 
 def _meanings(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
     """Return the places that use one of `units`, the surest first, with the id of that unit.
 
-    A place that may mean several of them comes once, with '' if it means none of them surest.
+    A reference that may mean several of them comes once, with '' if it means none of them surest.
     """
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
@@ -153,12 +153,12 @@ def _meanings(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
     return dict(sorted(once.values(), key=lambda pair: -pair[0].confidence))
 
 
-def use_places(
+def use_spans(
     tables: Tables, sites: Sequence[UsageSite], kind: str = ""
-) -> list[tuple[Place, bool]]:
+) -> list[tuple[CodeSpan, bool]]:
     """Group `sites` by the definition around them and by how sure they are.
 
-    Return each group as a place, with whether it is in a test: what is at least likely first, then
+    Return each group as a span, with whether it is in a test: what is at least likely first, then
     source before tests. `kind` is the one that was asked for, which the notes need not name.
     """
     around = _units_around(tables, sites)
@@ -167,15 +167,15 @@ def use_places(
         reference, level = site.reference, sureness(site.confidence)
         key = (reference.path, reference.unit_id, reference.kind, f"{level} {site.through}")
         groups.setdefault(key, []).append(site)
-    ranked_places: list[tuple[tuple[bool, bool, float], Place]] = []
+    ranked_spans: list[tuple[tuple[bool, bool, float], CodeSpan]] = []
     for group in groups.values():
         first, confidence = group[0].reference, group[0].confidence
         unit = around.get(first.unit_id)
         in_test = is_test(unit) if unit else role_of(first.path) == "test"
         rank = (confidence < LIKELY, in_test, -confidence)
-        ranked_places.append((rank, _use_place(group, unit, kind)))
-    ranked_places.sort(key=lambda pair: pair[0])
-    return [(place, in_test) for (_, in_test, _), place in ranked_places]
+        ranked_spans.append((rank, _use_span(group, unit, kind)))
+    ranked_spans.sort(key=lambda pair: pair[0])
+    return [(span, in_test) for (_, in_test, _), span in ranked_spans]
 
 
 def _units_around(tables: Tables, sites: Iterable[UsageSite]) -> dict[str, Unit]:
@@ -184,7 +184,7 @@ def _units_around(tables: Tables, sites: Iterable[UsageSite]) -> dict[str, Unit]
     return {unit.id: unit for unit in units}
 
 
-def _use_place(sites: Sequence[UsageSite], around: Unit | None, kind: str = "") -> Place:
+def _use_span(sites: Sequence[UsageSite], around: Unit | None, kind: str = "") -> CodeSpan:
     """Return the first of `sites`, which are in one definition, with the lines of the others."""
     first = sites[0].reference
     line, *others = sorted({site.reference.line for site in sites})
@@ -195,7 +195,7 @@ def _use_place(sites: Sequence[UsageSite], around: Unit | None, kind: str = "") 
     if others:
         lines = some_of(list(map(str, others)), MOST_ALSO)
         notes.append(f"also {'lines' if len(others) > 1 else 'line'} {lines}")
-    return Place(
+    return CodeSpan(
         path=first.path,
         start_line=line,
         end_line=line,
@@ -222,9 +222,9 @@ def code_line(unit: Unit, line: int) -> str:
 class NameReport(BaseModel, frozen=True):
     """The meanings of a name in a line of a file, and where they are used."""
 
-    definitions: tuple[Place, ...]
+    definitions: tuple[CodeSpan, ...]
     """The likeliest first, `text` the first line of the signature; `note` where it is unsure."""
-    uses: tuple[Place, ...]
+    uses: tuple[CodeSpan, ...]
     """Each line once, the surest first, source before tests."""
     total: int
     """Lines where it is used, listed or not."""
@@ -234,14 +234,14 @@ def name_at(box: Toolbox, path: str, line: int, name: str) -> NameReport:
     """Return what `name` in a line of a file means, and where that is used."""
     tables = box.tables()
     meant = meant_at(tables, path, line, name)[:MOST_MEANT]
-    definitions: list[Place] = []
+    definitions: list[CodeSpan] = []
     for unit, confidence in meant:
         head = unit.signature.strip().partition("\n")[0]
-        definitions.append(Place.of(unit, text=head, note=_doubt(confidence)))
+        definitions.append(CodeSpan.of(unit, text=head, note=_doubt(confidence)))
     sites: dict[tuple[str, int], UsageSite] = {}
     for site in _meanings(tables, [unit for unit, _ in meant]):
         sites[site.reference.path, site.reference.line] = site
     first = list(sites.values())[:MOST_USES]
     around = _units_around(tables, first)
-    uses = [_use_place([site], around.get(site.reference.unit_id)) for site in first]
+    uses = [_use_span([site], around.get(site.reference.unit_id)) for site in first]
     return NameReport(definitions=tuple(definitions), uses=tuple(uses), total=len(sites))

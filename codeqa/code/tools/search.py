@@ -17,7 +17,7 @@ from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.names import language_name
 from codeqa.code.tools.tool import (
     LARGEST_TEXT,
-    Place,
+    CodeSpan,
     Toolbox,
     ToolResult,
     fitting,
@@ -136,16 +136,16 @@ class _Excerpts:
 
     def __init__(self, box: Toolbox, room: int) -> None:
         self.box, self.room = box, room
-        self.places: list[Place] = []
+        self.places: list[CodeSpan] = []
         self.parts: list[str] = []
         self.ids: set[str] = set()
 
     def add(self, unit: Unit, note: str) -> None:
         """Add `unit` if it fits or is the first one, and none of the others holds it."""
-        place, text = whole(self.box, unit, note, self.places)
+        span, text = whole(self.box, unit, note, self.places)
         fits = len(text) <= self.room or not self.places
         if fits and not any(_holds(other, unit) for other in self.places):
-            self.places.append(place)
+            self.places.append(span)
             self.parts.append(text)
             self.ids.add(unit.id)
             self.room -= len(text)
@@ -196,15 +196,15 @@ def _is_long(unit: Unit) -> bool:
     return long and unit.kind in CLASS_KINDS and bool(unit.head_end_line)
 
 
-def _holds(place: Place, unit: Unit) -> bool:
-    same = place.path == unit.path
-    return same and place.start_line <= unit.start_line and unit.end_line <= place.end_line
+def _holds(span: CodeSpan, unit: Unit) -> bool:
+    same = span.path == unit.path
+    return same and span.start_line <= unit.start_line and unit.end_line <= span.end_line
 
 
 def whole(
-    box: Toolbox, unit: Unit, note: str = "", beside: Sequence[Place] = ()
-) -> tuple[Place, str]:
-    """Return the place of `unit`, and its text: code, callees not `beside`, callers, constants.
+    box: Toolbox, unit: Unit, note: str = "", beside: Sequence[CodeSpan] = ()
+) -> tuple[CodeSpan, str]:
+    """Return the span of `unit`, and its text: code, callees not `beside`, callers, constants.
 
     Of a long class the code is the head, with a list of the members.
     """
@@ -219,16 +219,18 @@ def whole(
     code, fitted = fitting(numbered(lines, unit.start_line), room=LARGEST_CODE)
     last = unit.start_line + fitted - 1
     text = "\n".join(lines[:fitted])[:LARGEST_TEXT]
-    place = Place.of(unit, end_line=last, text=text, note=note)
+    span = CodeSpan.of(unit, end_line=last, text=text, note=note)
     if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
-    span = f"lines {unit.start_line}-{last}"
-    parts = [f"--- {unit.path} ({span}, {note}) ---" if note else f"--- {unit.path} ({span}) ---"]
+    detail = f"lines {unit.start_line}-{last}"
+    if note:
+        detail += f", {note}"
+    parts = [f"--- {unit.path} ({detail}) ---"]
     parts += [code] + _listed("Members", members, MOST_MEMBERS)
     if unit.is_definition:
         parts += edges_of(tables, unit, beside)
-        parts += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
-    return place, "\n".join(parts)
+        parts += _listed("Uses", _values(box, span), MOST_VALUES, "; ")
+    return span, "\n".join(parts)
 
 
 def _without_imports(lines: list[str]) -> list[str]:
@@ -249,15 +251,15 @@ def _members(tables: Tables, unit: Unit) -> list[str]:
     return [f"{member.name} [{member.start_line}-{member.end_line}]" for member in inside]
 
 
-def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[str]:
+def edges_of(tables: Tables, unit: Unit, beside: Sequence[CodeSpan] = ()) -> list[str]:
     """Return a line of what `unit` surely calls, and one of what surely calls it."""
 
     def title(other: Unit, line: int) -> str:
-        place = line if other.path == unit.path else f"{other.path}:{line}"
-        return f"{other.qualified_name or other.path} [{place}]"
+        where = line if other.path == unit.path else f"{other.path}:{line}"
+        return f"{other.qualified_name or other.path} [{where}]"
 
     targets = [call.called for call in callees(tables, unit) if call.sure]
-    targets = [callee for callee in targets if not any(_holds(place, callee) for place in beside)]
+    targets = [callee for callee in targets if not any(_holds(span, callee) for span in beside)]
     names = [title(callee, callee.start_line) for callee in targets]
     users, doubtful = callers(tables, unit)
     tests = sum(is_test(call.caller) for call in users)
@@ -279,24 +281,24 @@ def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> l
     return [f"{title}: {some_of(items, most, apart)}"] if items else []
 
 
-def _values(box: Toolbox, place: Place) -> list[str]:
-    """Return the constants that `place` uses, of its file and those it imports, with values."""
-    names = set(CAPITALS.findall(place.text))
+def _values(box: Toolbox, span: CodeSpan) -> list[str]:
+    """Return the constants that `span` uses, of its file and those it imports, with values."""
+    names = set(CAPITALS.findall(span.text))
     values: list[str] = []
     if not names:
         return values
-    for path in [place.path] + _imported_from(box.tables(), place.path, names):
+    for path in [span.path] + _imported_from(box.tables(), span.path, names):
         try:
             lines = box.files.read(path).text.split("\n")
         except CodeQAError:
             continue
         for number, line in constants(lines):
             defined = names.intersection(CAPITALS.findall(line.split("=")[0]))
-            inside = path == place.path and place.start_line <= number <= place.end_line
+            inside = path == span.path and span.start_line <= number <= span.end_line
             if defined and not inside:
                 names -= defined
                 value = "\n".join(_value(lines, number))[:LONGEST_VALUE]
-                where = number if path == place.path else f"{path}:{number}"
+                where = number if path == span.path else f"{path}:{number}"
                 values.append(f"{value} [{where}]")
     return values
 
@@ -332,10 +334,10 @@ def _value(lines: Sequence[str], number: int) -> list[str]:
 
 
 def _doubts(
-    tables: Tables, terms: Sequence[str], guess: str, places: Sequence[Place]
+    tables: Tables, terms: Sequence[str], guess: str, places: Sequence[CodeSpan]
 ) -> Iterable[str]:
     """Yield a warning if `places` hold few of the `terms`, and the words that stand nowhere."""
-    text = "\n".join(f"{place.path} {place.text}" for place in places).lower()
+    text = "\n".join(f"{span.path} {span.text}" for span in places).lower()
     missing = [word for word in terms if not form_pattern(word).search(text)]
     if len(missing) > WEAK_SHARE * len(terms):
         first = ", ".join(missing[:MOST_ABSENT])
@@ -355,15 +357,15 @@ def _doubts(
 
 
 def symbol_definition(box: Toolbox, name: str) -> ToolResult:
-    """Return the definitions of `name` as `whole` gives them; stubs and overloads by place only."""
+    """Return the definitions of `name` as `whole` gives them; stubs and overloads get a line."""
     units = definitions(box.tables(), name)
     if not units:
         return _assigned(box, name) or no_definition(box.tables(), name)
     first = [unit for unit in units[:MOST_MEANT] if not unit.is_stub] or units[:MOST_MEANT]
-    places, parts = list[Place](), list[str]()
+    places, parts = list[CodeSpan](), list[str]()
     for unit in first:
-        place, text = whole(box, unit)
-        places.append(place)
+        span, text = whole(box, unit)
+        places.append(span)
         parts.append(text)
     others = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
     if others:
@@ -393,7 +395,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     matches = box.files.find_lines(pattern, box.files.matching(), regex=True)
     if not matches.lines:
         return None
-    places, parts = list[Place](), list[str]()
+    places, parts = list[CodeSpan](), list[str]()
     spots = [(path, number) for path, lines in matches.lines.items() for number, _ in lines]
     for path, number in spots[:MOST_VALUED]:
         lines = _value(box.files.read(path).text.split("\n"), number)
@@ -401,7 +403,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
         head = f"--- {path} (lines {number}-{last}) ---"
         parts.append("\n".join([head] + numbered(lines, number)))
         places.append(
-            Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
+            CodeSpan(path=path, start_line=number, end_line=last, text="\n".join(lines),
                   language=language_name(path), name=name, kind="value")
         )  # fmt: skip
     summary = f"{name} is given a value in {counted(matches.total, 'place')}"

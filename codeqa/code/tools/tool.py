@@ -27,7 +27,7 @@ MOST_CHARACTERS = 4_096
 PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
-class Place(BaseModel, frozen=True):
+class CodeSpan(BaseModel, frozen=True):
     """Lines `start_line` to `end_line` of a file; `text` is exactly theirs, or ''."""
 
     path: str
@@ -46,8 +46,8 @@ class Place(BaseModel, frozen=True):
     """How many it stands for: with those on the further lines in `note`, or in the file."""
 
     @classmethod
-    def of(cls, unit: Unit, **fields: Any) -> Place:
-        """Return the place of `unit` without its text; `fields` replace those of the unit."""
+    def of(cls, unit: Unit, **fields: Any) -> CodeSpan:
+        """Return the span of `unit` without its text; `fields` replace those of the unit."""
         own = {name: getattr(unit, name) for name in PLACE_OF_UNIT}
         return cls(**own | {"name": unit.qualified_name or unit.name} | fields)
 
@@ -94,7 +94,7 @@ class ToolResult(BaseModel, frozen=True):
     """How many there are, in the lists or not."""
     unknown: str = ""
     """The name in the arguments, if nothing here has it."""
-    places: tuple[Place, ...] = ()
+    places: tuple[CodeSpan, ...] = ()
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -129,7 +129,7 @@ def joined_results(results: Sequence[ToolResult]) -> ToolResult:
         summary="; ".join(result.summary for result in results),
         text=text,
         total=sum(result.total for result in results),
-        places=tuple(place for result in results[:fitted] for place in result.places),
+        places=tuple(span for result in results[:fitted] for span in result.places),
         edges=tuple(edge for result in results for edge in result.edges),
     )
 
@@ -151,7 +151,7 @@ def list_result(
     total: int | None = None,
     left: int = 0,
     apart: str = "\n",
-    items: Sequence[Place] | Sequence[Commit] = (),
+    items: Sequence[CodeSpan] | Sequence[Commit] = (),
     completeness: str = "",
     **fields: Any,
 ) -> ToolResult:

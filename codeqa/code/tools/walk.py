@@ -17,8 +17,8 @@ from codeqa.code.names import types_called
 from codeqa.code.tools.references import AT_LEAST, UNSEEN, code_line
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
+    CodeSpan,
     Edge,
-    Place,
     Toolbox,
     ToolResult,
     list_result,
@@ -86,7 +86,7 @@ def callees(box: Toolbox, name: str) -> ToolResult:
     edges = [Edge(start=name, end=step.unit.qualified_name) for step in steps]
     return list_result(
         f"{name} calls {counted(len(steps), 'function')}", parts, "Ask for one of them.",
-        total=len(steps), completeness=doubt, places=tuple(map(_step_place, steps)),
+        total=len(steps), completeness=doubt, places=tuple(map(_hop_span, steps)),
         edges=tuple(edges),
     )  # fmt: skip
 
@@ -207,14 +207,14 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
         if language_called(unit.language).implemented_for and unit.kind != "trait":
             return []  # of its name another crate may have a trait
         sites = usages(tables, unit) if unit.path else []
-        places = [site.reference for site in sites if site.reference.kind == "inherits"]
+        edges = [site.reference for site in sites if site.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
             named = tables.references(name=[unit.name], limit=MOST_EDGES)
-            more = [place for place in named if place.kind == "inherits" and place not in places]
+            more = [edge for edge in named if edge.kind == "inherits" and edge not in edges]
             by_name += len(more)
-            places += more
-        steps = [Hop(*heir) for heir in heirs_at(tables, places)]
+            edges += more
+        steps = [Hop(*heir) for heir in heirs_at(tables, edges)]
         steps += [Hop(heir, heir.path, heir.start_line) for heir in with_all_methods(tables, unit)]
         return steps
 
@@ -276,13 +276,13 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     return text
 
 
-def _step_place(step: Hop) -> Place:
+def _hop_span(step: Hop) -> CodeSpan:
     """Return the line of an edge, named after the definition that it leads to."""
     unit, text = step.unit, ""
     for holder in (unit, step.through or unit):
         if not text and holder.path == step.path:
             text = code_line(holder, step.line)
-    return Place(
+    return CodeSpan(
         path=step.path, start_line=step.line, end_line=step.line, name=unit.qualified_name,
         text=text, language=unit.language, kind="test" if is_test(unit) else unit.kind,
     )  # fmt: skip
@@ -296,7 +296,7 @@ def _steps_result(
     Edges lead to where the steps began; those of a way of calls lead on from there.
     """
     names = _names_of(steps)
-    places, edges = list[Place](), list[Edge]()
+    places, edges = list[CodeSpan](), list[Edge]()
     parts = [f"{unit.qualified_name or unit.name} [{unit.place}]" for unit in roots]
     for step in steps[:MOST_REACHED]:
         start, end = names[step.unit.id], names[(step.through or step.unit).id]
@@ -304,13 +304,13 @@ def _steps_result(
         if step.level > 1:
             notes.append(f"through {end}")
         note, label = ", ".join(notes), ""
-        place = _step_place(step)
-        text = f"{'  ' * step.level}{start} [{step.unit.place}]  {step.line}: {place.text.strip()}"
+        span = _hop_span(step)
+        text = f"{'  ' * step.level}{start} [{step.unit.place}]  {step.line}: {span.text.strip()}"
         if is_way:
             start, end, note, label = end, start, f"calls {start}", f"line {step.line}"
         parts.append(f"{text}  ({note})" if note else text)
         edges.append(Edge(start=start, end=end, label=label))
-        places.append(place.model_copy(update={"name": start, "note": note}))
+        places.append(span.model_copy(update={"name": start, "note": note}))
     left = len(steps) - len(places)
     return list_result(
         summary, parts, "Ask for one of them.", total=len(steps), left=left,
