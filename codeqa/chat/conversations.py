@@ -134,6 +134,11 @@ class Conversations:
         """
         self._saved_state.conversations.rename(conversation, title, user, self.repository, was)
 
+    def second_question(self, conversation: str, user: str = LOCAL_USER) -> str:
+        """Return the second question of a conversation, '' if it has one or none."""
+        conversations = self._saved_state.conversations
+        return conversations.second_question(conversation, user, self.repository)
+
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
         """Delete a conversation with its turns and its cached context. Raises NotFoundError.
 

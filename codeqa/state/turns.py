@@ -283,6 +283,12 @@ class ConversationStore(StateTable):
             matches = (_match(connection, Conversation(*row), words) for row in rows)
             return list(islice(filter(None, matches), MATCHES_LISTED))
 
+    def second_question(self, conversation: str, user: str, repository: str) -> str:
+        """Return the second question of a conversation as a title, '' for none."""
+        query = f"SELECT question FROM turn WHERE {OF_GROUP} ORDER BY created, rowid LIMIT 2"
+        rows = self._database.rows(query, (user, repository, conversation))
+        return title_of(rows[1][0]) if len(rows) > 1 else ""
+
     def rename(
         self, conversation: str, title: str, user: str, repository: str = "", was: str = ""
     ) -> None:

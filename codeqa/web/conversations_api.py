@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -62,16 +63,22 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
 
     With `q`, list those whose title, questions or answers contain it: `turn` is the id of the
     latest turn that does, empty if only the title does, and `snippet` the text around it.
+    `second` is the second question of one that shares its title with another.
     """
     store, text = engine.conversations, q.strip()
     if text:
         matches = store.find(text, user)
     else:
         matches = [ConversationMatch(conversation, "", "") for conversation in store.all(user)]
+    titles = Counter(match.conversation.title for match in matches)
     rows = []
     for match in matches:
-        row: Values = {name: getattr(match.conversation, name) for name in (*SHORT_FIELDS, "turns")}
-        rows.append(row | {"turn": match.turn_id, "snippet": match.snippet})
+        conversation = match.conversation
+        row: Values = {name: getattr(conversation, name) for name in (*SHORT_FIELDS, "turns")}
+        row |= {"turn": match.turn_id, "snippet": match.snippet, "second": ""}
+        if titles[conversation.title] > 1 and conversation.turns > 1:
+            row["second"] = store.second_question(conversation.id, user)
+        rows.append(row)
     return {"conversations": rows}
 
 

@@ -414,6 +414,10 @@ class FakeChat:
         self.get(conversation, user)
         return self._path(user, conversation)
 
+    def second_question(self, conversation: str, user: str = "local") -> str:
+        turns = self._kept[user, conversation]
+        return turns[1].question if len(turns) > 1 else ""
+
     def rename(self, conversation: str, title: str, user: str = "local") -> None:
         self.get(conversation, user)
         self._titles[user, conversation] = title

@@ -87,8 +87,8 @@ export class ConversationList {
     if (focus) this.#part(focus)?.focus();
   }
 
-  /** One that has the title of another says when it was used last. */
-  #row({ id, title, updated }, repeated) {
+  /** One that has the title of another says how it went on. */
+  #row({ id, title, updated, second }, repeated) {
     const current = id === this.#current.id;
     const open = element(
       "a.conversation-open",
@@ -103,7 +103,7 @@ export class ConversationList {
       element(
         "span.titles",
         element("span.title", title),
-        repeated ? element("span.help.title-more", moment(updated)) : null,
+        repeated ? element("span.help.title-more", second || moment(updated)) : null,
       ),
     );
     const more = element(
