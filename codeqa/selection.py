@@ -114,13 +114,13 @@ def build_context(
 
     `most` is how many methods and classes *fast* takes in all, where the user did not ask for code.
     `earlier` are chunks of an earlier question on the same subject: its best come after the best of
-    this one. Except for `pinned`, no chunk has a place in `excluded` (`Chunk.place`).
+    this one. Except for `pinned`, no chunk has a span in `excluded` (`Chunk.span`).
     """
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
     room = max(0, budget.characters - sum(map(chunk_cost, pinned)))
     whole, parts, note = select_whole(tables, files, result, room, small=not fast)
-    best = [part for part in parts if part.place not in excluded]
+    best = [part for part in parts if part.span not in excluded]
     if fast:
         best += _three_and_three(result, settings, most)
     if most is None or not fast:
@@ -134,9 +134,9 @@ def build_context(
     chunks[at:at] = [
         replace(chunk, why="found for an earlier question") for chunk in earlier[:EARLIER_CHUNKS]
     ]
-    whole = [file for file in whole if file.place not in excluded]
+    whole = [file for file in whole if file.span not in excluded]
     paths = {file.path for file in whole}
-    chunks = list(pinned) + [chunk for chunk in chunks if chunk.place not in excluded]
+    chunks = list(pinned) + [chunk for chunk in chunks if chunk.span not in excluded]
     chunks = [chunk for chunk in chunks if chunk.path not in paths]
     packed = pack(
         chunks,

@@ -85,14 +85,14 @@ class Unit:
         return self.kind in METHOD_KINDS
 
     @property
-    def place(self) -> str:
+    def span(self) -> str:
         """Return `path:first-last`, the form in which answers cite."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One place where a name is called, used, imported or inherited from."""
+    """A line that calls, uses, imports or inherits a name."""
 
     path: str
     line: int
@@ -208,7 +208,7 @@ class Chunk:
     """Of that unit."""
 
     @property
-    def place(self) -> str:
+    def span(self) -> str:
         """Return `path:first-last`, the form in which a chunk is pinned and excluded."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 

@@ -48,14 +48,14 @@ def choose_chunks(
         return block
     chunks = block.chunks + block.dropped
     pinned = read_pinned(files, options.pin, chunks)
-    others = [chunk for chunk in chunks if chunk.place not in options.exclude]
+    others = [chunk for chunk in chunks if chunk.span not in options.exclude]
     packed = pack(pinned + others, room, share=1 / max(2, len(pinned)))
     return replace(packed, note=block.note)
 
 
 def read_pinned(files: Files, spans: Iterable[str], chunks: Sequence[Chunk] = ()) -> list[Chunk]:
     """Return the chunks at `spans`: those of `chunks`, else as their files are now."""
-    by_span = {chunk.place: chunk for chunk in chunks}
+    by_span = {chunk.span: chunk for chunk in chunks}
     pinned = (by_span.get(span) or read_span(files, span) for span in spans)
     return [replace(chunk, why="pinned") for chunk in pinned]
 

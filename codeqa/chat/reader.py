@@ -343,7 +343,7 @@ def _also_found(gathered: Gathered) -> list[dict[str, str]]:
     others = _not_in(gathered.block.dropped, gathered.block.chunks)
     if not others:
         return []
-    lines = [f"{chunk.place} {chunk.name}".rstrip() for chunk in others[:ALSO_LISTED]]
+    lines = [f"{chunk.span} {chunk.name}".rstrip() for chunk in others[:ALSO_LISTED]]
     return [{"type": "text", "text": ALSO_FOUND + code_block("\n".join(lines))}]
 
 

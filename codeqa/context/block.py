@@ -56,7 +56,7 @@ def chunk_id(path: str, symbol: str, content: str) -> str:
 def format_chunk(number: int, chunk: Chunk) -> str:
     """Return one chunk of the block. Raises ValueError for lines that do not match the content."""
     if chunk.content.count("\n") != chunk.end_line - chunk.start_line:
-        raise ValueError(f"{chunk.place}: the content is not these lines")
+        raise ValueError(f"{chunk.span}: the content is not these lines")
     if not _LANGUAGE.fullmatch(chunk.language):
         raise ValueError(f"{chunk.path}: {chunk.language!r} is no language name")
     fence, path = fence_for(chunk.content), chunk.path

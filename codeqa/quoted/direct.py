@@ -260,7 +260,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
             # A function inside a test says less than the test.
             methods = [method for method in tables.in_file(unit.path) if method.is_method]
             outer = next((method for method in methods if method.end_line >= unit.end_line), unit)
-            tests.setdefault(outer.place, (outer, uses.get(unit.id, "")))
+            tests.setdefault(outer.span, (outer, uses.get(unit.id, "")))
     if not tests:
         return "**No test was found** that uses this or holds its words."
     files = list(dict.fromkeys(unit.path for unit, _ in tests.values()))

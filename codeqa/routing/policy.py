@@ -52,7 +52,7 @@ class Features:
     """It asks for what the index or git can count: callers, routes, tests, …"""
 
     def leaving(self, to: str) -> Features:
-        """Return the features of a message that leaves the topic for other `code` or elsewhere."""
+        """Return the features of a message that leaves for other `code`, or for `elsewhere`."""
         return replace(self, is_followup=False, off_topic=True, code_signal=to == "code")
 
 

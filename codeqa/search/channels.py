@@ -304,7 +304,7 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
                 warnings.append(f"@{mention.text} is {len(matches)} places: {', '.join(matches)}.")
     if query.traceback:
         units = [unit for unit, _ in frames_here(tables, query.traceback.frames)]
-        innermost = tuple(Mention(unit.place, units=(unit.id,)) for unit in units[:INNER_FRAMES])
+        innermost = tuple(Mention(unit.span, units=(unit.id,)) for unit in units[:INNER_FRAMES])
         query = replace(query, mentions=query.mentions + innermost)
     query, replacements = _respelled(tables, query)
     return query, warnings + filter_warnings(tables, query) + replacements

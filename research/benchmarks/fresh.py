@@ -106,7 +106,7 @@ def mutate(engine: Engine, edits: int, dice: random.Random) -> dict[str, Any]:
             now = "\n".join(text[hit.unit.start_line - 1 : hit.unit.end_line])
             if now.strip() != hit.unit.source_code.strip() and "***" not in hit.unit.source_code:
                 known = "told" if hit.unit.path in answer.changed else "NOT TOLD"
-                stale.append(f"{hit.unit.place} after {kind} in {unit.path}: {known}")
+                stale.append(f"{hit.unit.span} after {kind} in {unit.path}: {known}")
                 print(f"{stale[-1]}, {took[-1]:.1f} s", flush=True)
         if number % 100 == 99:
             print(f"{number + 1} edits, {shown} units shown, {len(stale)} stale", flush=True)

@@ -198,7 +198,7 @@ def compare(index: Index, said: Said, languages: Sequence[str], sample: int) -> 
         counts.add("definitions recall", right, f"{path}:{line}-{last} {group} {name}")
     for key, unit in known.items():
         right = key in said.definitions or (*key[:2], last_word(key[2])) in loose
-        counts.add("definitions precision", right, f"{unit.place} {unit.kind} {key[2]}")
+        counts.add("definitions precision", right, f"{unit.span} {unit.kind} {key[2]}")
     chosen = [u for u in units if u.kind != "constructor" and u.path not in said.unbuilt]
     chosen = random.Random(1).sample(chosen, min(sample, len(chosen)))
     _compare_calls(index, chosen, said, counts)
@@ -226,7 +226,7 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
         for at, sure in surest.items():
             targets = said.calls.get(at, [])
             right = (unit.path, line) in targets
-            told = f"{at} is said to be {unit.place} {unit.qualified_name}: {sure}; "
+            told = f"{at} is said to be {unit.span} {unit.qualified_name}: {sure}; "
             told += f"by the oracle {targets}"
             if sure >= LIKELY and not right and any(path is None for path, _ in targets):
                 counts.add("undecided calls", True, told)

@@ -338,10 +338,10 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
 ) -> None:
     first = told(ask(engine, ASK), "done")
     block = listener.last.block
-    places = [chunk.place for chunk in block.chunks]
+    places = [chunk.span for chunk in block.chunks]
     pins = {"exclude": [places[0]], "pin": ["shop/stock.py:1-3"]}
     done = told(ask(engine, ASK, replaces=first["turn"], **pins), "done")
-    again = [chunk.place for chunk in listener.last.block.chunks]
+    again = [chunk.span for chunk in listener.last.block.chunks]
     assert again[0] == "shop/stock.py:1-3" and places[0] not in again
     assert done["stages"] == [], "no search"
     assert engine.conversations.turn(done["turn"]).block.text == listener.last.block.text
@@ -354,13 +354,13 @@ def test_a_follow_up_and_a_first_question_have_what_they_pin(
 ) -> None:
     place = "shop/stock.py:1-3"
     ask(engine, ASK)
-    first = [chunk.place for chunk in listener.last.block.chunks]
+    first = [chunk.span for chunk in listener.last.block.chunks]
     ask(engine, "and why is that?", pin=[place], exclude=[first[0]], retrieval="explicit")
-    again = [chunk.place for chunk in listener.last.block.chunks]
+    again = [chunk.span for chunk in listener.last.block.chunks]
     assert again[0] == place and first[0] not in again
     assert again[1:] and set(again[1:]) <= {*first[1:]} - {place}
     ask(engine, "why so?", pin=[place], conversation="new", retrieval="explicit")
-    assert [chunk.place for chunk in listener.last.block.chunks] == [place]
+    assert [chunk.span for chunk in listener.last.block.chunks] == [place]
 
 
 def test_what_is_given_to_write_answers_leaves_nothing_to_a_model(
@@ -552,7 +552,7 @@ def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
     for question in (ASK, f"/all shop/*.py {ASK}", f"/files {ASK}"):
         pins = {"pin": ["legacy/stock.py:1-3"], "exclude": ["shop/stock.py:1-3"]}
         done = told(ask(engine, question, **pins), "done")
-        places = [chunk.place for chunk in listener.last.block.chunks]
+        places = [chunk.span for chunk in listener.last.block.chunks]
         assert places[0] == "legacy/stock.py:1-3" and "shop/stock.py:1-3" not in places, question
         assert len(places) > 1 and done["searches"]
     every = [f"shop/part{part}.py:1-{end}" for part in range(6) for end in range(30, 61)]

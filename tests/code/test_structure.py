@@ -275,7 +275,7 @@ def test_callees_are_definitions_with_code_once_each_in_order(tmp_path: Path) ->
     tables = indexed(tmp_path, CALLS)
     (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
     calls = callees(tables, pay)
-    assert [(call.called.place, call.line) for call in calls] == [
+    assert [(call.called.span, call.line) for call in calls] == [
         ("shop/till.py:17-18", 11), ("shop/money.py:1-2", 12), ("shop/till.py:5-6", 15),
     ]  # fmt: skip
     assert [call.called.name for call in callees(tables, pay, limit=1)] == ["count"]

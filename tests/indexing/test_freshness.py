@@ -135,7 +135,7 @@ def test_a_tool_finds_what_was_changed_a_moment_before(engine: Engine, repositor
         name, place = expected.split(", ")[0].split()
         assert place.replace(":", " (lines ") in definition(engine, name), change
         units = [unit for unit in engine.tables().units() if unit.path.startswith("shop/")]
-        found = {f"{unit.name} {unit.place}" for unit in units if unit.name != "first"}
+        found = {f"{unit.name} {unit.span}" for unit in units if unit.name != "first"}
         assert found == {*expected.split(", ")}, change
     assert "nothing here is called four" in definition(engine, "four")
     git(repository, "checkout", "-q", "-f", "main")

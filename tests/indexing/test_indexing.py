@@ -357,7 +357,7 @@ def test_the_index_of_an_earlier_version_is_used(settings: Settings, tmp_path: P
     location.folder.mkdir(parents=True)
     (tmp_path / "tables").rename(location.tables)
     tables, fast = Tables(location), fast_embedding()
-    assert [unit.place for unit in tables.named(["closeday"])] == ["till.py:16-19"]
+    assert [unit.span for unit in tables.named(["closeday"])] == ["till.py:16-19"]
     assert tables.find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
     assert fast
     vector = fast.embed_query("empty the till in the evening")

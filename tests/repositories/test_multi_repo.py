@@ -91,7 +91,7 @@ def test_every_hit_names_its_repository_and_every_repository_has_its_say(
     joined: Engine,
 ) -> None:
     result = joined.search.search("total")
-    assert {hit.unit.place for hit in result.units[:2]} == {
+    assert {hit.unit.span for hit in result.units[:2]} == {
         "bank/bank/ledger.py:1-3",
         "one-shop/shop/cart.py:1-3",
     }
@@ -160,7 +160,7 @@ def test_a_changed_file_has_its_repository_caught_up(
 ) -> None:
     settings, places = copied
     engine = open_multi_repo(settings.model_copy(update={"watch": True}), places)
-    assert engine.search.search("restock").units[0].unit.place == "two-shop/shop/stock.py:1-3"
+    assert engine.search.search("restock").units[0].unit.span == "two-shop/shop/stock.py:1-3"
     changed = places[1].root / "shop" / "stock.py"
     text = changed.read_text()
     changed.write_text(f"# moved\n\n\n{text}")

@@ -226,7 +226,7 @@ def test_a_snapshot_is_one_of_several(shop: Shop) -> None:
     there, _ = indexed(settings, location, "v1")
     assert locations_of(settings, there.id) == [there]
     with closing(open_multi_repo(settings, [there, location])) as together:
-        found = {hit.unit.place for hit in together.search.search("item").units}
+        found = {hit.unit.span for hit in together.search.search("item").units}
     assert {"shop/shop/cart.py:1-2", f"{there.root.name.replace('@', '-')}/shop/cart.py:1-2"} <= (
         found
     )

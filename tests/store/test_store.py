@@ -475,7 +475,7 @@ def test_units_and_references_in_memory_answer_as_the_tables_do(
     before = search(tables)
     assert read == [4] and [len(hits) for hits in before[0]] == [3, 1, 3, 0]
     places = ["src/app.py:1-2", "src/store.py:1-2", "src/store.py:9-10"]
-    assert [hit.place for hit in before[1]] == places
+    assert [hit.span for hit in before[1]] == places
     references = [tables.references(**one) for _, one in wanted]
     assert list(map(len, references)) == [count for count, _ in wanted]
     warm(tables)

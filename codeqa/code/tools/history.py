@@ -105,7 +105,7 @@ def _added(box: Toolbox, name: str) -> ToolResult:
     text, where = name, ""
     if unit:
         head = re.search(rf"(?:[\w)]+ )?{re.escape(unit.name)}\b", unit.signature)
-        text, where = head[0] if head else unit.name, f" ({unit.place})"
+        text, where = head[0] if head else unit.name, f" ({unit.span})"
     commits = _log_commits(box, [f"-S{text}"])
     if not commits:
         raise NotFoundError(
@@ -190,10 +190,10 @@ def _history_of(box: Toolbox, target: str) -> tuple[str, list[str]]:
     for mention in mentions:
         if mention.units:
             unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
-            others = "".join(f", not {other.place}" for other in rest)
+            others = "".join(f", not {other.span}" for other in rest)
             # Lines are those of the index; after later edits git finds those nearby.
             span = f"-L{unit.start_line},{unit.end_line}:./{unit.path}"
-            return f"{unit.qualified_name} ({unit.place}{others})", [span]
+            return f"{unit.qualified_name} ({unit.span}{others})", [span]
         paths = mention.files + mention.folders
         if target in paths:
             return target, ["--", target]

@@ -121,7 +121,7 @@ def _how_sure(sites: Iterable[UsageSite], groups: Iterable[tuple[CodeSpan, bool]
 def _shares(units: Sequence[Unit], numbers: Mapping[str, int]) -> str:
     """Say how many of the places mean each of `units`; `numbers` are by the unit's id."""
     first = sorted(units, key=lambda unit: -numbers[unit.id])[:MOST_MEANT]
-    shares = [f"{unit.qualified_name} [{unit.place}] {numbers[unit.id]:,}" for unit in first]
+    shares = [f"{unit.qualified_name} [{unit.span}] {numbers[unit.id]:,}" for unit in first]
     text = ", ".join(shares)
     if len(units) > MOST_MEANT:
         text += ", the others fewer or none"

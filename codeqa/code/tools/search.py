@@ -155,7 +155,7 @@ def _named(hits: Sequence[Hit], ids: Collection[str]) -> list[str]:
     """Return a line that names good hits whose id is not among `ids`."""
     least = NAMED_FROM * hits[0].score
     units = [hit.unit for hit in hits if hit.score >= least and not hit.unit.is_head]
-    names = [f"{u.qualified_name or u.kind} [{u.place}]" for u in units if u.id not in ids]
+    names = [f"{u.qualified_name or u.kind} [{u.span}]" for u in units if u.id not in ids]
     return _listed("Also found", names, len(names))
 
 
@@ -367,7 +367,7 @@ def symbol_definition(box: Toolbox, name: str) -> ToolResult:
         span, text = whole(box, unit)
         places.append(span)
         parts.append(text)
-    others = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
+    others = [f"{unit.qualified_name} [{unit.span}]" for unit in units if unit not in first]
     if others:
         parts.append(f"Also: {', '.join(others[:MOST_NAMED_BESIDE])}")
     summary = f"{name} has {counted(len(units), 'definition')}"

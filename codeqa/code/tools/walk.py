@@ -71,14 +71,14 @@ def callees(box: Toolbox, name: str) -> ToolResult:
         return no_definition(tables, name)
     parts, steps, doubtful = list[str](), list[Hop](), 0
     for root in roots:
-        parts.append(f"{root.qualified_name or root.name} [{root.place}]")
+        parts.append(f"{root.qualified_name or root.name} [{root.span}]")
         for call in calls_of(tables, root, ALL_CALLS):
             if not call.sure:
                 doubtful += 1
                 continue
             unit, code = call.called, code_line(root, call.line).strip()[:LONGEST_CALL]
             steps.append(Hop(unit, root.path, call.line, through=root))
-            parts.append(f"  {unit.qualified_name} [{unit.place}]  {call.line}: {code}")
+            parts.append(f"  {unit.qualified_name} [{unit.span}]  {call.line}: {code}")
             names = [inner.called.qualified_name for inner in calls_of(tables, unit) if inner.sure]
             if names:
                 parts.append(f"    → {', '.join(names)}")
@@ -268,7 +268,7 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     """Say which definitions are meant, if several, and whether not all places were looked at."""
     text = ""
     if len(roots) > 1:
-        names = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
+        names = ", ".join(f"{unit.qualified_name} [{unit.span}]" for unit in roots)
         text = f"{len(roots):,} definitions are meant: {names}. "
     for unit in roots:
         if len(tables.references(name=[unit.name], limit=MOST_EDGES)) == MOST_EDGES:
@@ -297,7 +297,7 @@ def _steps_result(
     """
     names = _names_of(steps)
     places, edges = list[CodeSpan](), list[Edge]()
-    parts = [f"{unit.qualified_name or unit.name} [{unit.place}]" for unit in roots]
+    parts = [f"{unit.qualified_name or unit.name} [{unit.span}]" for unit in roots]
     for step in steps[:MOST_REACHED]:
         start, end = names[step.unit.id], names[(step.through or step.unit).id]
         notes = [step.note] if step.note else []
@@ -305,7 +305,7 @@ def _steps_result(
             notes.append(f"through {end}")
         note, label = ", ".join(notes), ""
         span = _hop_span(step)
-        text = f"{'  ' * step.level}{start} [{step.unit.place}]  {step.line}: {span.text.strip()}"
+        text = f"{'  ' * step.level}{start} [{step.unit.span}]  {step.line}: {span.text.strip()}"
         if is_way:
             start, end, note, label = end, start, f"calls {start}", f"line {step.line}"
         parts.append(f"{text}  ({note})" if note else text)

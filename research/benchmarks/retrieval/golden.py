@@ -49,7 +49,7 @@ def text_of(questions: Sequence[Question], search: Search) -> str:
     for question in questions:
         lines = [f"{question.id} ({question.category}): {question.question}"]
         lines += [
-            f"  {'*' if _answers(hit.unit, question) else ' '} {hit.unit.place} "
+            f"  {'*' if _answers(hit.unit, question) else ' '} {hit.unit.span} "
             f"{hit.unit.qualified_name}".rstrip()
             for hit in search.search(question.question, top=LISTED).units
         ]
