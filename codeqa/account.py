@@ -120,8 +120,8 @@ class Privacy:
             raise UsageError("No conversation was given.", "Give its id, or choose another scope.")
         before = asdict(self.state.user_data.counts(user))
         if scope == "conversation":
-            place = self.conversation(conversation, user, repository).repository
-            self.state.conversations.delete(conversation, user, place)
+            details = self.conversation(conversation, user, repository)
+            self.state.conversations.delete(conversation, user, details.repository)
         elif scope == "profile":
             self.state.profile.clear(user)
         else:

@@ -301,25 +301,25 @@ class _Html(RendererHTML):
         if address is not None:
             return escape(tokens[index].content)
         title = "No indexed file has these lines"
-        place = _place(path, start, end)
-        return f'<span class="citation unverified" title="{title}">{place}</span>'
+        span = _span_html(path, start, end)
+        return f'<span class="citation unverified" title="{title}">{span}</span>'
 
     def code_inline(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         cite = env.get("cite")
-        place = CODE_LOCATION.fullmatch(tokens[index].content.strip()) if cite else None
-        if place and not env["links"]:
-            path, start, end = place[1], int(place[2]), int(place[3] or place[2])
+        span = CODE_LOCATION.fullmatch(tokens[index].content.strip()) if cite else None
+        if span and not env["links"]:
+            path, start, end = span[1], int(span[2]), int(span[3] or span[2])
             if address := cite(path, start, end):
                 return _link_to(address, path, start, end)
         return f"<code>{escape(tokens[index].content)}</code>"
 
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         """Render code; a location after the language (`path:12-34`) numbers its lines."""
-        language, _, place = tokens[index].info.strip().partition(" ")
-        match, cite = _EXCERPT.fullmatch(place), env.get("cite")
+        language, _, span = tokens[index].info.strip().partition(" ")
+        match, cite = _EXCERPT.fullmatch(span), env.get("cite")
         attribute = ""
         if match and cite and cite(match[1], int(match[2]), int(match[3])):
-            attribute = f' data-place="{escape(place)}"'
+            attribute = f' data-place="{escape(span)}"'
         code = "\n".join(highlight_lines(tokens[index].content, language.lower()))
         return (
             f'<div class="code-block" data-language="{escape(language.lower()[:40])}"{attribute}>'
@@ -365,7 +365,7 @@ class _Html(RendererHTML):
         return "</table></div>\n"
 
 
-def _place(path: str, start: int, end: int) -> str:
+def _span_html(path: str, start: int, end: int) -> str:
     lines = f"{start}" if start == end else f"{start}-{end}"
     folder, slash, name = path.rpartition("/")
     before = f'<span class="folder">{escape(folder)}/</span>' if slash else ""
@@ -377,7 +377,7 @@ def _link_to(address: str, path: str, start: int, end: int) -> str:
     return (
         f'<a class="citation" href="{escape(address)}" data-path="{escape(path)}" '
         f'data-start="{start}" data-end="{end}" title="{escape(path)}, {where}">'
-        f"{_place(path, start, end)}</a>"
+        f"{_span_html(path, start, end)}</a>"
     )
 
 
