@@ -260,7 +260,7 @@ def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
     return Indexer(settings, indexer.location)
 
 
-def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_another_is_chosen(
+def test_the_chosen_embedding_fills_its_column_anew_after_changes_of_code_or_choice(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
     register("bags")

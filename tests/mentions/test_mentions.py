@@ -121,7 +121,7 @@ def test_what_is_not_in_the_index_is_no_mention(tables: Tables) -> None:
         assert resolve_mentions(tables, [written]) == ([], [written])
 
 
-def test_what_is_mentioned_is_returned_and_sent_in_the_place_of_the_last_whatever_words_find(
+def test_mentioned_code_is_returned_in_place_of_the_last_hits(
     search: Search, tables: Tables, settings: Settings
 ) -> None:
     plain = search.search(NOISE, top=5)

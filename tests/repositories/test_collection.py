@@ -309,7 +309,7 @@ def test_a_damaged_file_costs_one_question_or_the_doctor_mends_it(
     assert_copied(settings, left, right)
 
 
-def test_all_stands_for_every_repository_there_is_now_and_names_are_those_of_what_is_asked(
+def test_all_means_every_repository_of_now_under_the_names_of_those_asked(
     shop: tuple[Settings, Location, Location], tmp_path: Path
 ) -> None:
     settings, left, right = shop

@@ -122,7 +122,7 @@ def outcomes(result: SearchResult) -> dict[str, str]:
 # What is sent
 
 
-def test_the_first_draft_gets_the_question_alone_and_the_second_what_was_found_and_the_first(
+def test_the_first_draft_gets_the_question_the_second_also_its_hits_and_the_first(
     opened: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="codeqa")

@@ -123,7 +123,7 @@ def test_the_first_stage_has_half_a_say_and_penalties_hold() -> None:
     assert numbers(likes_the_test.rerank([test, source], asked_for).hits) == [0, 1]
 
 
-def test_a_model_that_loads_is_not_waited_for_beyond_the_time_and_loaded_once_for_all_who_ask(
+def test_a_loading_model_is_loaded_once_and_waited_for_only_so_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go, loads = threading.Event(), []
@@ -227,7 +227,7 @@ def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behin
 # The choice
 
 
-def test_without_the_extra_the_built_in_one_is_taken_and_a_wished_model_says_how_to_get_it(
+def test_without_the_extra_the_built_in_reranks_and_a_named_model_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)  # whatever this machine has

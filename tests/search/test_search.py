@@ -90,7 +90,7 @@ def names(hits: tuple[Hit, ...]) -> list[str]:
     return [hit.unit.qualified_name for hit in hits]
 
 
-def test_a_question_in_plain_words_finds_the_code_before_its_tests_unless_it_asks_for_them(
+def test_code_comes_before_its_tests_unless_the_question_asks_for_tests(
     search: Search,
 ) -> None:
     result = search.search("when does a session cookie expire?")
