@@ -95,7 +95,7 @@ class Surroundings:
         self._owner = last_word(unit.class_name)
         of_class = unit.kind in METHOD_KINDS and bool(unit.class_name)
         self._is_member = of_class and unit.kind != "constructor"
-        """Whether it is reached through its class or an object of it."""
+        """True if the unit is reached through its class or an object of it."""
         # Read file by file, for wildcards and re-exports.
         self.imports = cache(self._imports)
         self.is_called_like = cache(self._is_called_like)  # one receiver stands at many references
@@ -116,12 +116,12 @@ class Surroundings:
             if _is_overload(other, unit):
                 self.siblings.add(other.id)
         self.enclosed = _is_in_function(tables, unit)
-        """Whether it is defined inside of a function, where no import reaches."""
+        """True if the unit is defined inside a function, where no import reaches."""
         self.own_module = _own_module(tables, unit.language)
         self._subclasses: set[tuple[str, str]] = set()
         """(path, qualified name) of classes that inherit the member, directly or not."""
         self._overriding: set[tuple[str, str]] = set()
-        """The same of classes that inherit it, and have one of their own."""
+        """(path, qualified name) of classes that override the member."""
         if heirs and of_class:
             self._find_heirs(owners)
         self.overriding = [u for u in namesakes if (u.path, u.class_name) in self._overriding]

@@ -31,7 +31,7 @@ THROUGH_BASE = 0.7
 THROUGH_HEIR = 0.6
 """Upper limit for a call of an override of a method that has no code of its own."""
 HEIR_OF_CONCRETE = 0.4
-"""The same for a method with code, which need not run: the override may run instead."""
+"""Upper limit for a call of an override of a method with code, which need not run."""
 MOST_RELATED = 8
 """Methods of bases, and as many of heirs, whose calls count as calls of one method."""
 MOST_JUDGED = 40

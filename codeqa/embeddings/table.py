@@ -215,7 +215,7 @@ def _unit(text: str) -> UnitText:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near a unit is to a question; both figures are at most 1."""
+    """Nearness of a unit to a question; both figures are at most 1."""
 
     passage: float
     """Cosine of the question and the nearest passage."""

@@ -47,7 +47,7 @@ class MentionCompletion:
     """The text after `@` that means it and nothing else, in quotes where it needs them."""
     label: str
     detail: str
-    """Where it is, or how many files a folder has."""
+    """Path of an entry, or the number of files in a folder."""
     path: str
     """With a `/` at the end for a folder."""
     line: int = 0
@@ -62,16 +62,16 @@ class Mentioned:
     """A mention in a question, and what it means."""
 
     text: str
-    """As written, without `@` and quotes."""
+    """The mention as written, without `@` and quotes."""
     kind: Kind | Literal[""]
     """'' for an unknown name."""
     path: str = ""
-    """Of the first file, folder or definition."""
+    """Path of the first file, folder or definition."""
     line: int = 0
     end_line: int = 0
     """0 for a whole file and a folder."""
     places: int = 0
-    """How many files, folders or definitions it means."""
+    """Number of files, folders or definitions that it means."""
 
 
 class MentionCompleter:

@@ -29,7 +29,7 @@ MOST_TELLING = 3
 """Sentences of a comment, besides its first, that are quoted if they hold words of the question."""
 
 ENDS_WEIGHT = 0.05
-"""Of a line that returns or raises; those that hold the question's words weigh more."""
+"""Weight of a line that returns or raises; lines with words of the question weigh more."""
 
 LONGEST_LINE = 300
 """A unit with a longer line, which is data or machine-made, is not shown whole."""
@@ -38,7 +38,7 @@ LONGEST_SENTENCE = 300
 """Characters of a further sentence that is quoted."""
 
 _SENTENCES = re.compile(r"(\S.+?(?:[.!?](?=\s)|(?=\n\s*\n)|\Z))", re.DOTALL)
-"""Where the sentences of a comment end."""
+"""Matches the sentences of a comment."""
 
 _TAGS = re.compile(
     r"(?m)^\s*(?:```|>>>|[@:]\w|\w+:\s*$|(?:Parameters|Returns|Raises|Examples?)\b:?\s*$)"

@@ -1,7 +1,7 @@
-"""Look up what a question of a special kind asks for, without a search.
+"""Answer questions of a special kind by a lookup, without a search.
 
-That is the line at a place, a value, the members of a class, what a file holds, the frames of a
-traceback, tests, or where the edges lead.
+They ask for the line at a place, a value, the members of a class, the contents of a file, the
+frames of a traceback, tests, or callers and callees.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class QuotedEvidence:
     absent: str = ""
     """A sentence for each of these that nothing in the index holds."""
     elsewhere: str = ""
-    """Where the others stand, items of a list."""
+    """Places of the other hits, as items of a list."""
     weak: bool = False
     cached: tuple[Chunk, ...] = ()
     """Context of an earlier question; then nothing was searched."""
@@ -90,7 +90,7 @@ class QuotedEvidence:
     whole_code: bool = False
     """Show all code of the findings, not only the lines that matter."""
     coverage: str = ""
-    """How much of the repository was searched."""
+    """A sentence: how much of the repository was searched."""
     changed: frozenset[str] = frozenset()
     """Paths of files that have changed since they were indexed."""
 

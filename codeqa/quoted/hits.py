@@ -10,7 +10,7 @@ from codeqa.types import Hit, Unit
 SAME_NAME = 20
 """Definitions of one name that are read."""
 LINE_CHARACTERS = 120
-"""Of a line of code that is quoted by itself."""
+"""Most characters of a line of code that is quoted by itself."""
 
 
 def repeats(unit: Unit, hits: Iterable[Hit]) -> bool:

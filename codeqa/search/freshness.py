@@ -11,7 +11,7 @@ from codeqa.store import Tables
 
 @dataclass(frozen=True)
 class IndexFreshness:
-    """What a search does about changes on disk; without an `index` nothing."""
+    """Updates `index` before and after a search; without one nothing is updated."""
 
     index: BackgroundIndexer | None = None
     updates_hits: bool = False

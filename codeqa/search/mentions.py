@@ -75,7 +75,7 @@ class Mention:
     """Something of the index that the question points at."""
 
     text: str
-    """As written, without `@`."""
+    """The mention as written, without `@`."""
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     """With a `/` at the end."""
@@ -261,7 +261,7 @@ class Frame:
     path: str
     line: int
     function: str = ""
-    """Its bare name; '' where it has none or the traceback does not say it."""
+    """Bare name of the function; '' if the traceback gives none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,21 +97,21 @@ class Query:
     files: tuple[str, ...] = ()
     """Files and folders mentioned (`app.py`, `src/flask/`)."""
     filters: Filter = NO_FILTER
-    """Its `lang:`, `kind:` and `path:`; paths as written."""
+    """Filters written as `lang:`, `kind:` and `path:`; paths as written."""
     pointed: tuple[str, ...] = ()
     """The texts after each `@`, as written."""
     traceback: Traceback | None = None
     """The traceback pasted into it; only its error is searched for as text."""
     mentions: tuple[Mention, ...] = ()
-    """What `pointed` stands for in the index (`resolve_query`): guaranteed, folders restrict."""
+    """Mentions of `pointed` in the index (`resolve_query`): guaranteed, folders restrict."""
     subjects: tuple[str, ...] = ()
     """Words after "does", as written: the name of what the question is about."""
     roles: frozenset[str] = frozenset()
     """Roles that the question asks about: their penalty is smaller."""
     symbol_like: bool = False
-    """Whether it is a name to look up rather than a sentence."""
+    """True for a name to look up, False for a sentence."""
     overview: bool = False
-    """Whether it asks about the whole repository."""
+    """True if the question is about the whole repository."""
 
     @property
     def points_at_code(self) -> bool:

@@ -47,7 +47,7 @@ COVERED_CHARACTERS = 4_000
 """Characters of a unit in which words are looked for: bounds the time, and keeps long
 units from covering every question."""
 MENTION_WEIGHT = 2.0
-"""What the question points at with `@` is as sure as the README for the whole repository."""
+"""Units that `@` points at are as sure as the README is for the whole repository."""
 OVERVIEW_WEIGHT = 2.0
 """For a question about the whole repository its README comes first, whatever the words."""
 PHRASE_WEIGHT = 0.5
@@ -56,7 +56,7 @@ ROLE_FACTOR = 0.4
 """Tests, examples, benchmarks, documents, vendored and generated code repeat the words of
 the code they are about; pushing them back was the largest single gain measured."""
 ASKED_ROLE_FACTOR = 0.7
-"""The same where the question has a word for them. "The test that checks how X is done" asks
+"""The same factor if the question has a word for them. "The test that checks how X is done" asks
 for the test and for X, "how do I do X in tests" for X alone: they still repeat its words."""
 TYPE_PENALTY = 0.2
 """Subtracted from a class that the question does not name, since it holds the words of all its

@@ -102,7 +102,7 @@ class ModelReranker:
     candidates: int
     seconds: float
     host: str = ""
-    """Where the code is sent, which a warning then says; '' when it stays on this machine."""
+    """Host that the code is sent to, for a warning; '' if it stays on this machine."""
 
     @property
     def place(self) -> str:

@@ -40,7 +40,7 @@ class SearchResult:
     channels: tuple[str, ...]
     """Channels that were searched and found something."""
     coverage: str
-    """How much of the repository was searched, and how, as a sentence."""
+    """A sentence: how much of the repository was searched, and how."""
     changed: Mapping[str, str]
     """Path → how the file differs from what was indexed (`changed`, `deleted`)."""
     milliseconds: float = 0.0
@@ -50,7 +50,7 @@ class SearchResult:
     """Sentences for the user: that a name was misspelt, that no draft could be written, why another
     reranker was used or that it did not read all."""
     hyde: HydeMode = "off"
-    """How many drafts were searched by."""
+    """Number of drafts that were searched by."""
     stages: tuple[StageTime, ...] = ()
     """The steps of the search and how long each took, in order."""
 

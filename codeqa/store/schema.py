@@ -37,7 +37,7 @@ ROWS_VERSION = "3"
 files. `tests/golden/rows.json` notices such a change."""
 
 REFINED = "vector_refined"
-REPOSITORY = "repository"  # the end of a repository's id, a column in collections
+REPOSITORY = "repository"  # column of collections: the short id of a repository
 PREFIXED = ("path", "id", "unit_id", "target")  # begin with it in collections
 
 UNIT_TABLES = ("methods", "classes")
@@ -171,11 +171,11 @@ class Meta:
     checked_ns: int = 0  # start of the last completed run, as file times are written
     updated_at: float = 0.0  # end of the last completed run, seconds since the epoch
     versions: tuple[int, ...] = ()
-    """Of TABLES after the last run; others come from another program. () for none noted."""
+    """Versions of TABLES after the last run; others come from another program. (): none noted."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
     members: Mapping[str, Copied] = field(default_factory=dict)
-    """Of a collection: its repositories, by the end of their ids."""
+    """Repositories of a collection, by their short ids."""
 
     @property
     def growing(self) -> bool:

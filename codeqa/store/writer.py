@@ -79,7 +79,7 @@ are removed and the fragments merged. That takes a tenth of a second for each th
 old version makes every update and every search a little slower."""
 
 KEEP_VERSIONS = timedelta(seconds=20)
-"""How long a version stays after the next one was made. An open reader goes on to the new version
+"""Time that a version stays after the next one was made. An open reader goes on to the new version
 within a second, reads all of 300,000 units in four, and reads again when it was too late."""
 
 VECTOR_INDEX_ROWS = 5_000
@@ -229,7 +229,9 @@ class TableWriter:
         if vectors is not None:
             values["vector"] = vector_array(vectors, handle.schema.field("vector").type)
         if REFINED in handle.schema.names:
-            source = self.previous.get(table) or (handle if replaced else None)
+            source = self.previous.get(table)
+            if source is None and replaced:
+                source = handle
             if source is not None and REFINED in source.schema.names:
                 values[REFINED] = _stored_vectors(source, columns)
         nulls = [None] * len(columns["id"])

@@ -47,9 +47,9 @@ MOST_CHANGES = 40
 MOST_DIFFS, LONGEST_DIFF = 5, 60
 """Diffs that are shown, and lines of each."""
 MOST_LINES = 1_000
-"""Of a definition that are compared, which takes the square of them at worst."""
+"""Lines of a definition that are compared; the time grows with their square at worst."""
 MOST_COMMITS = 10
-"""Of a change between two commits."""
+"""Commits listed for a change between two commits."""
 CHANGE_NEAR_BEST = 0.6
 """Part of the best score from which a change is about the question."""
 KINDS = ("added", "changed", "removed")
@@ -240,7 +240,7 @@ class _Change(NamedTuple):
     kind: str
     """One of KINDS."""
     unit: Unit
-    """As it is after, or was before it was removed."""
+    """The definition after the change, or before it was removed."""
     diff: list[str]
     in_index: bool
     """The index holds the file as it is after."""

@@ -62,9 +62,9 @@ class Form:
     """A form in which a framework writes a thing: a reference to a name, then certain code."""
 
     names: str
-    """Of the reference, one of these words."""
+    """Names, one of which the reference has."""
     pattern: str
-    """Of the code from the reference on; the first group is the name of the thing."""
+    """Pattern of the code from the reference on; its first group is the name."""
     files: str = ""
     """Pattern of the path."""
     decorator: bool = False

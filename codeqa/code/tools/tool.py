@@ -23,7 +23,7 @@ LARGEST_TEXT = 12_000
 LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
 MOST_CHARACTERS = 4_096
-"""Of one argument."""
+"""Most characters of one argument."""
 PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
@@ -36,14 +36,14 @@ class CodeSpan(BaseModel, frozen=True):
     text: str = ""
     language: str = ""
     name: str = ""
-    """The definition that it is, or lies in."""
+    """Name of the definition at these lines, or around them."""
     kind: str = ""
     commit: str = ""
-    """The commit that it is of, if it is not of the index."""
+    """Commit of the text, if it is not that of the index."""
     note: str = ""
-    """More about it: how sure a reference is, how relevant a hit."""
+    """Details: how sure a reference is, how relevant a hit."""
     times: int = 1
-    """How many it stands for: with those on the further lines in `note`, or in the file."""
+    """Number of references that it stands for, with those on the lines named in `note`."""
 
     @classmethod
     def of(cls, unit: Unit, **fields: Any) -> CodeSpan:
@@ -63,7 +63,7 @@ class Commit(BaseModel, frozen=True):
 
     id: str
     date: str
-    """Of the author, YYYY-MM-DD."""
+    """Date of the author, YYYY-MM-DD."""
     author: str
     subject: str
     lines: str = ""
@@ -91,7 +91,7 @@ class ToolResult(BaseModel, frozen=True):
     text: str
     """The whole result for a model; at most LARGEST_TEXT characters and a closing line."""
     total: int = 0
-    """How many there are, in the lists or not."""
+    """Number of results, listed or not."""
     unknown: str = ""
     """The name in the arguments, if nothing here has it."""
     places: tuple[CodeSpan, ...] = ()
@@ -101,7 +101,7 @@ class ToolResult(BaseModel, frozen=True):
     diff: str = ""
     """The diffs of the first places."""
     completeness: str = ""
-    """How sure the count is and what it cannot see, as sentences."""
+    """Sentences that say how sure the count is and what it cannot see."""
 
 
 def fitting(parts: Iterable[str], apart: str = "\n", room: int = LARGEST_TEXT) -> tuple[str, int]:
