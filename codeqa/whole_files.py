@@ -26,7 +26,7 @@ HARD_BYTES = 200 * 1024
 """Most bytes that are sent: a file that would exceed it is left out, and the next one tried."""
 BLOCK_CHARACTERS = 256 * 1024
 """Most characters of the block: many small files have longer headings than contents."""
-CANDIDATE_FILES = 300
+CANDIDATE_UNITS = 300
 """Units that `/files` considers: their files are the candidates, each as good as its best unit."""
 FILE_COST = 200
 """Characters of the block that a file takes beside its content, with a long path."""

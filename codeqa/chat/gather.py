@@ -32,7 +32,7 @@ from codeqa.search.result import SearchResult
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, largest_block
 from codeqa.settings import Settings
 from codeqa.types import Exchange, Hit, HydeMode, StageTime, Unit
-from codeqa.whole_files import CANDIDATE_FILES, best_files, every_file
+from codeqa.whole_files import CANDIDATE_UNITS, best_files, every_file
 
 HITS_SHOWN = 10
 """Hits that are stored with the turn."""
@@ -327,7 +327,7 @@ class _Gathering:
             ask_model = False
         stages = self.gatherer.toolbox.search.steps(
             self.routed.query,
-            top=CANDIDATE_FILES if question.whole_files else UNITS_RANKED,
+            top=CANDIDATE_UNITS if question.whole_files else UNITS_RANKED,
             rerank=options.rerank,
             hyde=self.drafts if ask_model else "off",
             use_model=ask_model,

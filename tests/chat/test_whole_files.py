@@ -20,7 +20,7 @@ from codeqa.search.result import SearchResult
 from codeqa.selection import UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.whole_files import CANDIDATE_FILES, best_files, every_file
+from codeqa.whole_files import CANDIDATE_UNITS, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")
@@ -221,7 +221,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
     large: Tables, settings: Settings
 ) -> None:
     result = found(
-        large, settings, "how is a kettle heated by its base? path:sizes", CANDIDATE_FILES
+        large, settings, "how is a kettle heated by its base? path:sizes", CANDIDATE_UNITS
     )
     ranked = list(dict.fromkeys(hit.unit.path for hit in result.units))
     assert len(ranked) == 5
