@@ -6,7 +6,7 @@ repository's root and use `/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -283,6 +283,8 @@ class IndexSummary:
     bytes_on_disk: int
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Name of an embedding → units with a vector of it."""
+    skipped_files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Reason → paths of files that were skipped for it."""
 
 
 @dataclass(frozen=True, slots=True)

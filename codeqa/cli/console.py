@@ -21,6 +21,8 @@ SAY_SECONDS = 0.75
 """Between two lines of progress: within two seconds the user sees that work goes on, also on a busy
 machine."""
 
+SKIPPED_NAMED = 3  # files, for each reason
+
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _MARKS = re.compile(
     r"""\\(?P<escaped>[!-/:-@\[-`{-~]) | (?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)
@@ -221,7 +223,10 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
         rows.append(("not UTF-8", f"{summary.replaced:,} files, indexed with replacements"))
     skipped = sorted(summary.skipped.items(), key=lambda item: (-item[1], item[0]))
     rows.append(("skipped", f"{sum(summary.skipped.values()):,}"))
-    rows += [("", f"{count:,} {reason}") for reason, count in skipped]
+    for reason, count in skipped:
+        paths = summary.skipped_files.get(reason, ())
+        names = ", ".join(paths[:SKIPPED_NAMED]) + ", …" * (count > SKIPPED_NAMED)
+        rows.append(("", f"{count:,} {reason}: {names}" if paths else f"{count:,} {reason}"))
     rows.append(("time", f"{summary.seconds:,.1f} s"))
     rows.append(("on disk", human_bytes(summary.bytes_on_disk)))
     print(f"Indexed {summary.repository}", file=stream or sys.stdout)

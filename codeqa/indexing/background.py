@@ -26,6 +26,8 @@ LONGEST_REST = 5.0
 """Seconds between a long background run and the next look at changes."""
 UPDATE_SECONDS = 2.0
 """Longest wait of a question for changes on disk to be indexed."""
+ALONE = 5
+"""Factor of that wait where nothing follows the files: an update that is cut off helps nobody."""
 LOOK_ANYWAY = 300.0
 """Seconds after which a followed repository is looked at without an event: the system loses some
 when very many come at once, and the files that git keeps elsewhere are not watched."""
@@ -146,7 +148,8 @@ class BackgroundIndexer(Indexer):
     def update_before_question(self) -> str:
         """Index what has changed on disk before a question is searched.
 
-        Returns '', or a sentence for the user where that fails or takes over UPDATE_SECONDS.
+        Returns '', or a sentence for the user where that fails or takes over UPDATE_SECONDS,
+        ALONE times as long for a command, whose end ends the update.
         """
         if not self._follows:
             return ""
@@ -165,14 +168,14 @@ class BackgroundIndexer(Indexer):
                 threading.Thread(target=work, name="codeqa-update", daemon=True).start()
             update = self._update
         try:
-            done = update.result(UPDATE_SECONDS)
+            done = update.result(UPDATE_SECONDS if self._alive() else UPDATE_SECONDS * ALONE)
         except TimeoutError:
             done = False
         if done:
             return ""
         at = time.strftime("%H:%M", time.localtime(meta.updated_at))
         progress = "could not be updated" if update.done() else "is being updated"
-        return f"Files have changed on disk. This comes from the index of {at}, which {progress}."
+        return f"Files have changed since the index of {at}, which {progress}."
 
     def tables(self) -> Tables:
         """Return the index to search; wait some seconds for a first run's first commit."""

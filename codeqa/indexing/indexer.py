@@ -25,6 +25,7 @@ from codeqa.indexing.runs import (
     noted_state,
     read_status,
     refusals_explained,
+    skipped_paths,
 )
 from codeqa.repository.walk import Walk, checked_root, require_source, walk
 from codeqa.settings import Settings
@@ -217,7 +218,7 @@ class Indexer:
     def _summary(self, outcome: Outcome, seconds: float) -> IndexSummary:
         tables = self._open()
         counts = tables.counts()
-        files = tables.files()
+        files, skipped = tables.files(), tables.skipped()
         return IndexSummary(
             repository=str(self.location.root),
             files=counts.files,
@@ -230,7 +231,8 @@ class Indexer:
             unchanged=outcome.unchanged,
             replaced=sum(record.replaced > 0 for record in files),
             broken=sum(record.broken for record in files),
-            skipped=count_reasons(tables.skipped()),
+            skipped=count_reasons(skipped),
+            skipped_files=skipped_paths(skipped),
             seconds=seconds,
             bytes_on_disk=local_bytes(self.location),
             vectors={

@@ -39,6 +39,8 @@ CANCELLED = "Indexing was cancelled; the next run completes it."
 RUNNING = ("indexing", "refining", "paused")
 PAUSE_SECONDS = 0.05
 """Pause between two checks of a paused run whether it may go on."""
+SKIPPED_PATHS = 500
+"""Skipped files that are named for each reason."""
 
 
 @contextlib.contextmanager
@@ -167,6 +169,14 @@ def noted_state(location: Location) -> str:
 def count_reasons(skipped: Iterable[FileRecord]) -> dict[str, int]:
     """Return reason → number of skipped files, the most first."""
     return dict(Counter(file.reason for file in skipped).most_common())
+
+
+def skipped_paths(skipped: Iterable[FileRecord]) -> dict[str, list[str]]:
+    """Return reason → the first SKIPPED_PATHS of the files skipped for it, by path."""
+    paths: dict[str, list[str]] = {}
+    for file in skipped:
+        paths.setdefault(file.reason, []).append(file.path)
+    return {reason: sorted(files)[:SKIPPED_PATHS] for reason, files in paths.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from codeqa.parsing.references import FoundName, TypedName, find_imports, refere
 from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
+from codeqa.text import as_utf8
 from codeqa.types import ParsedFile
 
 if TYPE_CHECKING:
@@ -278,9 +279,9 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     asterisks. A file that its grammar cannot read in bounded time, or finds nothing in, is
     cut into chunks like one without a grammar.
     """
+    data = as_utf8(data)
     language = detect(path, data)
     data, masked = mask_secret_bytes(data)
-    data = data.removeprefix(b"\xef\xbb\xbf")
     text = data.decode("utf-8", "replace")
     replaced = len(data) - len(data.decode("utf-8", "ignore").encode("utf-8"))
     name = language.name if language is not None else "text"

@@ -16,7 +16,7 @@ from codeqa.repository.remotes import hosted_lines
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file
 from codeqa.store import INDEXED, FileRecord, Filter, Tables, path_patterns
-from codeqa.text import counted
+from codeqa.text import as_utf8, counted
 from codeqa.types import ROLES
 
 SEARCH_SECONDS = 5.0  # how long files are read for one pattern
@@ -71,7 +71,7 @@ class Files:
         root, inside = tables.place_of(record.path)
         changed = bool(replace(record, path=inside).state_below(root))
         limit = max(self._max_bytes, record.size)
-        data, _ = mask_secret_bytes(read_file(root, inside, max_bytes=limit))
+        data, _ = mask_secret_bytes(as_utf8(read_file(root, inside, max_bytes=limit)))
         text = data.decode("utf-8", "replace")
         return FileText(record.path, record.language, text, changed, root / inside)
 

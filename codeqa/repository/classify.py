@@ -17,6 +17,7 @@ from typing import Any
 
 from codeqa.languages import detect
 from codeqa.repository.secrets import is_secret_content, is_secret_name
+from codeqa.text import as_utf8
 from codeqa.text.tokens import word_set
 from codeqa.types import Skipped
 
@@ -42,6 +43,8 @@ _LONG_LINES_NORMAL = (".ipynb", ".md", ".markdown", ".mdx", ".rst", ".txt", ".ad
 LONG_LINE = 1_000  # bytes; nobody writes such a line of code by hand
 LONG_LINE_WEB = 500  # bytes; minifiers often break at this column
 LONG_SHARE = 0.8  # of a file in long lines, above which it is minified or a dump on one line
+SHORT_LINES = 3  # with text, with which a file of code is not all on one line
+BYTES_PER_CALL = 100  # in long lines of code, at most; of minified code 20, of data thousands
 
 
 HEAD_BYTES = 2048  # where generators write that a file is generated
@@ -99,6 +102,7 @@ def skip_by_name(path: str) -> str:
 
 def classify(path: str, data: bytes) -> Skipped | str:
     """Return why the file is left out, else its role (`types.ROLES`)."""
+    data = as_utf8(data)
     reason = skip_by_name(path) or _skip_by_content(path, data)
     return Skipped(path, reason) if reason else role_of(path, data)
 
@@ -134,8 +138,22 @@ def is_minified(name: str, data: bytes) -> bool:
         return False
     if name.endswith(_LONG_LINES_NORMAL):
         return False
-    long = sum(len(line) for line in data.split(b"\n") if len(line) > limit)
-    return long > LONG_SHARE * len(data)
+    lines = data.split(b"\n")
+    long = [line for line in lines if len(line) > limit]
+    if sum(map(len, long)) <= LONG_SHARE * len(data):
+        return False
+    language = detect(name)
+    if language is None or not language.grammar:
+        return True
+    # Data among code: tables, fonts, encoded files.
+    short_lines = sum(bool(line.strip()) for line in lines) - len(long)
+    return short_lines < SHORT_LINES or (name.endswith(_WEB_CODE) and _is_code(b"\n".join(long)))
+
+
+def _is_code(long_lines: bytes) -> bool:
+    """Return whether `long_lines` hold calls, assignments or rules as often as minified code."""
+    calls, ends, rules, values = map(long_lines.count, (b"(", b";", b"{", b"="))
+    return max(calls, min(ends, rules + values)) * BYTES_PER_CALL >= len(long_lines)
 
 
 def role_of(path: str, head: bytes = b"") -> str:

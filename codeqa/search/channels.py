@@ -22,7 +22,14 @@ from codeqa.search.query import QUESTION_WORDS, Query, is_foreign, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch, path_patterns
 from codeqa.store.catalogue import nearest
 from codeqa.store.schema import plain_path
-from codeqa.text.tokens import last_word, name_key, split_identifier, variants, words
+from codeqa.text.tokens import (
+    last_word,
+    name_key,
+    search_tokens,
+    split_identifier,
+    variants,
+    words,
+)
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 
 CANDIDATES_PER_CHANNEL = 120
@@ -423,7 +430,8 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     catalogue = tables.catalogue()
     if key in catalogue.names or not allowed_edits(key):
         return ()
-    tokens, where = " ".join((key,) + variants(key)), Filter(roles=WRITTEN_BY_HAND)
+    parts = [key] if key.isascii() else search_tokens(key)
+    tokens, where = " ".join([*parts, *variants(key)]), Filter(roles=WRITTEN_BY_HAND)
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
     names = nearest(catalogue.names, key, allowed_edits(key))

@@ -18,6 +18,7 @@ from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentio
 from codeqa.store import Filter
 from codeqa.text import strip_tag
 from codeqa.text.tokens import (
+    CJK,
     name_key,
     search_tokens,
     split_identifier,
@@ -55,10 +56,10 @@ _ROLE_WORDS = {
 ROLE_OF_WORD = {word: role for role, text in _ROLE_WORDS.items() for word in text.split()}
 """A question with one of these words asks about files of that role."""
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u1100-\u11ff\uff66-\uff9d"
-_UNSPACED = rf"[{_CJK}\u0e00-\u0e7f]"
+_UNSPACED = rf"[{CJK}\u0e00-\u0e7f]"
 """Chinese, Japanese, Korean and Thai letters: identifiers stand between them without a blank,
 in Korean with a particle after them."""
+_SENTENCE = re.compile(rf"[{CJK}]{{5,}}")
 _CODE = r"[A-Za-z0-9_$@./\\-]"
 
 _BETWEEN = re.compile(rf"(?<={_UNSPACED})(?={_CODE})|(?<={_CODE})(?={_UNSPACED})")
@@ -201,9 +202,12 @@ def with_words(query: Query, text: str) -> Query:
     files = _files(text)
     plain = _FILE.sub(" ", text) if files else text
     ignored = QUESTION_WORDS | word_list("foreign") if is_foreign(plain) else QUESTION_WORDS
-    described = [word for word in dict.fromkeys(_lower(plain)) if word not in ignored]
-    described = described or _lower(text)
     names, qualified = _names(text, files)
+    pieces = _lower(plain)
+    if not names:  # a sentence around a name mostly asks
+        pieces = list(chain.from_iterable(map(_cut_sentence, pieces)))
+    described = [word for word in dict.fromkeys(pieces) if word not in ignored]
+    described = described or _lower(text)
     tokens = dict.fromkeys(chain.from_iterable(map(search_tokens, names + described)))
     return replace(
         query,
@@ -220,6 +224,11 @@ def with_words(query: Query, text: str) -> Query:
 
 def _lower(text: str) -> list[str]:
     return [word.lower() for word in words(text)]
+
+
+def _cut_sentence(word: str) -> list[str]:
+    """Return `word`, or the parts of a Chinese, Japanese or Korean sentence without blanks."""
+    return split_identifier(word) if _SENTENCE.fullmatch(word) else [word]
 
 
 def _names(text: str, files: list[str]) -> tuple[list[str], list[str]]:

@@ -20,6 +20,7 @@ from itertools import chain
 
 from codeqa.search.channels import JOINED_STRENGTH, NAMED_STRENGTH, QUALIFIED_STRENGTH, Candidates
 from codeqa.search.query import Query
+from codeqa.text.declared import declaring_lines
 from codeqa.text.tokens import written_forms
 from codeqa.types import Hit, Unit
 
@@ -116,6 +117,7 @@ class RankingSignals:
             "mention": "mentioned",
             "overview": "is the repository's account of itself",
             "phrase": "holds the text as it was written",
+            "declared": "declares the name",
         }
         signals = unit_signals(unit, self)
         if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
@@ -171,6 +173,9 @@ def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]
         values.append((-TYPE_PENALTY, "type"))
     if holds_any(unit, signals.literal):
         values.append((PHRASE_WEIGHT, "phrase"))
+        lines = unit.source_code.split("\n") if signals.undefined else []
+        if any(declared for name in signals.undefined for declared in declaring_lines(lines, name)):
+            values.append((PHRASE_WEIGHT, "declared"))
     return [signal for signal in values if signal[0]]
 
 

@@ -29,6 +29,7 @@ Columns = dict[str, list[Any]]
 NAME_REPEATS = 2
 """How often the name stands in `search_text` before the text: a definition of a word then
 outweighs a body of like length that mentions it once."""
+LONGEST_LINE = 5_000  # characters of a line that are searched; beyond them it is data
 PATH_WORDS = 4  # last segments of the path whose words are searched; further up says little
 
 INDEXED = "indexed"
@@ -182,7 +183,10 @@ def search_text(unit: Unit) -> str:
         parts.extend(unit.method_declarations)
     else:
         parts.append(unit.source_code)
-    return " ".join(map(_tokens, _WORD.findall("\n".join(parts))))
+    text = "\n".join(parts)
+    if len(text) > LONGEST_LINE:
+        text = "\n".join(line[:LONGEST_LINE] for line in text.split("\n"))
+    return " ".join(map(_tokens, _WORD.findall(text)))
 
 
 _WORD = re.compile(r"\w+")  # cuts where `tokens.words` cuts, but for underscores around a word

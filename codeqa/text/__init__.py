@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Sequence
@@ -9,6 +10,21 @@ from typing import Any
 
 _TAG = re.compile(r"(?<!\w)(?:@codebase\b)+", re.IGNORECASE)
 """A question with it is searched for. It is no part of an address or a longer word."""
+
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+def as_utf8(data: bytes) -> bytes:
+    """Return a file that begins with a byte order mark as UTF-8 without it, others as they are."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace").encode()
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def has_tag(text: str) -> bool:

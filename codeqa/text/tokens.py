@@ -18,6 +18,13 @@ _ENDING = re.compile(
     r"|ées?|és?|ez|ant|eurs?|ados?|adas?|ando|ar|ieren|iert)$"
 )
 _PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
+CJK = (
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uac00-\ud7af\u1100-\u11ff\uff66-\uff9d\U00020000-\U0003ffff"
+)
+"""Chinese, Japanese and Korean letters, of which words stand side by side without blanks."""
+_CJK_LETTER = re.compile(rf"[{CJK}]")
+_CJK_OR_OTHERS = re.compile(rf"([{CJK}]+)|[^{CJK}]+")
 
 
 def well_formed(text: str) -> str:
@@ -46,21 +53,34 @@ def words(text: str) -> list[str]:
 
 
 def split_identifier(word: str) -> list[str]:
-    """Split into lower-case parts: `getHTTPResponse_v2` → `get`, `http`, `response`, `v`, `2`."""
-    parts = _PART if word.isascii() else _PART_ANY_SCRIPT
-    return [part.lower() for part in parts.findall(word)]
+    """Split into lower-case parts: `getHTTPResponse_v2` → `get`, `http`, `response`, `v`, `2`.
+
+    Of Chinese, Japanese and Korean each two neighbouring letters are a part, as nothing tells where
+    a word ends: `注销用户` → `注销`, `销用`, `用户`.
+    """
+    if word.isascii():
+        return [part.lower() for part in _PART.findall(word)]
+    parts: list[str] = []
+    for run in _CJK_OR_OTHERS.finditer(word):
+        if letters := run[1]:
+            parts += [letters[at : at + 2] for at in range(max(1, len(letters) - 1))]
+        else:
+            part = _PART if run[0].isascii() else _PART_ANY_SCRIPT
+            parts += [piece.lower() for piece in part.findall(run[0])]
+    return parts
 
 
 def search_tokens(text: str) -> list[str]:
     """Return lower-case tokens for full-text search: the parts of each identifier, then the whole.
 
-    With the whole, underscores removed, an exact name outweighs words that share only a part.
+    With the whole, underscores removed, an exact name outweighs words that share only a part. What
+    holds Chinese, Japanese or Korean letters is mostly part of a sentence, and has no whole.
     """
     tokens: list[str] = []
     for word in words(text):
         parts = split_identifier(word)
         tokens.extend(parts)
-        if len(parts) > 1:
+        if len(parts) > 1 and (word.isascii() or not _CJK_LETTER.search(word)):
             tokens.append(word.replace("_", "").lower())
     return tokens
 

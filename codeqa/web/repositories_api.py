@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,10 +17,12 @@ from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, RepositoryError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.indexing import Indexer
+from codeqa.indexing.runs import count_reasons, skipped_paths
 from codeqa.repositories import RepositoryReport, clone_location, find_repository, report_on
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.remotes import looks_remote, read_remote
 from codeqa.search.rerank_models import reranker_status
+from codeqa.store import FileRecord
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError
@@ -31,9 +32,6 @@ from codeqa.web.workspace import workspace
 
 FOLDERS_SHOWN = 1_000
 OWNERS_ONLY = "change which repositories there are"
-
-SKIPPED_PATHS = 500
-"""Most paths listed per reason; the count is complete."""
 
 endpoints = Endpoints("repositories", __name__)
 
@@ -228,16 +226,15 @@ def steer(engine: Engine, body: SteerBody) -> Values:
 @endpoints.route("GET", "/api/skipped")
 def skipped(engine: Engine) -> Values:
     """List the files that are not indexed, by reason, the most frequent first."""
-    paths: dict[str, list[str]] = defaultdict(list)
+    files: list[FileRecord] = []
     with suppress(IndexMissingError):
-        for file in engine.tables().skipped():
-            paths[file.reason].append(file.path)
-    most_frequent_first = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
+        files = engine.tables().skipped()
+    paths = skipped_paths(files)
     groups = [
-        {"reason": reason, "count": len(files), "paths": sorted(files)[:SKIPPED_PATHS]}
-        for reason, files in most_frequent_first
+        {"reason": reason, "count": count, "paths": paths[reason]}
+        for reason, count in count_reasons(files).items()
     ]
-    return {"total": sum(map(len, paths.values())), "groups": groups}
+    return {"total": len(files), "groups": groups}
 
 
 @endpoints.route("GET", "/health")

@@ -118,6 +118,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         references=9_876, changed=230, removed=1, unchanged=5, replaced=2, broken=3,
         skipped={"binary": 12, "lock file": 1}, seconds=75.2, bytes_on_disk=12_345_678,
         vectors={"codeqa/code-table-1": 1_608, "openai/large": 20},
+        skipped_files={"binary": [f"{n}.png" for n in range(12)]},
     )  # fmt: skip
     stream = io.StringIO()
     console.print_summary(summary, stream)
@@ -133,7 +134,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         "  parsed in part  3 files with syntax errors",
         "  not UTF-8       2 files, indexed with replacements",
         "  skipped         13",
-        "                  12 binary",
+        "                  12 binary: 0.png, 1.png, 2.png, …",
         "                  1 lock file",
         "  time            75.2 s",
         "  on disk         12.3 MB",

@@ -274,6 +274,11 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert call("grep", pattern="(?i)todo", regex=True, **shop).total == 1
     assert call("grep", pattern="basket", path="tests/").total == 3
     assert call("grep", pattern="^def .*:$", regex=True, path="shop/").total == 3
+    for pattern in ("class Basket|TODO", r"class Basket\|TODO"):
+        hint = "2 lines match the regular expression class Basket|TODO (regex)"
+        assert hint in call("grep", pattern=pattern, **shop).text
+    for pattern in ("no such text", "no|such", "(no"):
+        assert "regular" not in call("grep", pattern=pattern, **shop).text
 
 
 def test_what_is_not_read_in_time_or_followed_is_told(

@@ -200,7 +200,7 @@ def test_what_is_not_ready_in_time_is_said(engine: Engine, repository: Path) -> 
     searched = engine.search.search("living_room")
     engine.index._update = update
     for answered in (text, str(caught.value), " ".join(searched.warnings)):
-        assert "This comes from the index of" in answered and "is being updated" in answered
+        assert "have changed since the index of" in answered and "is being updated" in answered
     assert "is being updated" not in definition(engine, "living_room")
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from codeqa.parsing import parse_file
 from codeqa.repository.classify import classify, is_binary, is_minified, role_of
+from codeqa.text import as_utf8
 from codeqa.types import ROLES, Skipped
 
 PATHS = {
@@ -93,10 +97,14 @@ NEVER_INDEXED = [
     ("a", b"%PDF-1.7\n1 0 obj\n", "binary"),
     ("a.txt", b"\x89PNG\r\n\x1a\n", "binary"),
     ("a.bin2", bytes(range(1, 32)) * 50, "binary"),
-    ("a.txt", "naïve".encode("utf-16"), "binary"),
+    ("a.txt", "naïve".encode("utf-16-le"), "binary"),
+    ("a.txt", "na\0ve".encode("utf-16"), "binary"),
     ("a.js", b"a" * 5_000, "minified"),
     ("a.css", b".a{b:c}" * 500, "minified"),
     ("lib/jquery.js", b"/*! licence */\n" + b"var a=1;" * 2_000 + b"\n", "minified"),
+    ("lib/vue.js", b"/*\n * one\n * two\n */\n" + b"f(a),g(b);" * 2_000, "minified"),
+    ("a.css", b"/*\n * one\n * two\n */\n" + b"a{b:c;d:e}" * 2_000, "minified"),
+    ("Packed.java", b"class A{void f(){g();}}" * 500, "minified"),
     ("a.json", b'{"a":' + b"1" * 9_000 + b"}", "minified"),
     ("a.py", b" \n\t\n", "empty"),
     ("Cargo.lock", b"x", "lock file"),
@@ -112,6 +120,12 @@ INDEXED = [
     ("a.md", b"A long paragraph on one line. " * 200),
     ("a.csv", b"1,2,3" * 500),
     ("a.ipynb", json.dumps({"cells": [{"x": "y" * 9_000}]}).encode()),
+    ("a.py", "DATA = '" + "spam egg " * 9_000 + "'\n\ndef f():\n    return DATA\n\nf()\n"),
+    ("font.c", "int a[] = {" + "0x1f," * 9_000 + "};\n\nint f(int x) {\n  return a[x];\n}\n"),
+    ("wasm.ts", "const w = '" + "AGFzbQ" * 9_000 + "';\n\nexport class A {\n  b() {}\n}\n"),
+    ("rows.js", "const r = [" + '{"a":1},' * 9_000 + "];\n\nfunction f() {\n  return r;\n}\n"),
+    ("icon.css", ".a {\n  background: url(data:" + "AGFzbQ" * 900 + ");\n}\n.b {\n}\n"),
+    ("a.sql", "CREATE TABLE t (\n  a int\n);\nINSERT INTO t VALUES " + "(1)," * 900 + "(2);\n"),
     ("log.txt", b"\x1b[31mred\x1b[0m\n" * 20),
     ("a.lock.py", b"x = 1\n"),
     ("package.json", b"{}"),
@@ -122,12 +136,28 @@ INDEXED = [
 def test_what_is_never_indexed_and_what_is_although_it_looks_odd() -> None:
     for path, data, reason in NEVER_INDEXED:
         assert classify(path, data) == Skipped(path, reason), (path, data[:40])
-    for path, data in INDEXED:
+    for path, content in INDEXED:
+        data = content.encode() if isinstance(content, str) else content
         assert isinstance(classify(path, data), str), (path, data[:40])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be", "utf-32-be"])
+def test_a_byte_order_mark_tells_how_a_file_is_read(encoding: str) -> None:
+    text = 'class Größe\r\n{\r\n    void Go() { Log("€ 令牌 🎈"); }\r\n}\r\n'
+    data = f"{chr(0xFEFF) if encoding.endswith('be') else ''}{text}".encode(encoding)
+    assert as_utf8(data) == text.encode()
+    assert as_utf8(text.encode()) == text.encode()
+    assert classify("src/A.cs", data) == "source"
+    units = parse_file("src/A.cs", data).units
+    assert [(unit.qualified_name, unit.start_line) for unit in units] == [
+        ("Größe", 1),
+        ("Größe.Go", 3),
+    ]
 
 
 def test_the_nul_rule_is_gits_and_many_short_lines_outweigh_a_long_one() -> None:
     assert is_binary(b"x" * 8_191 + b"\0")
     assert not is_binary(b"x" * 8_192 + b"\0")
     assert not is_minified("a.js", lines("let a = 1;", 1_000) + b"x" * 9_000)
-    assert is_minified("a.js", lines("let a = 1;", 10) + b"x" * 9_000)
+    assert not is_minified("a.js", lines("let a = 1;", 10) + b"x" * 9_000)
+    assert is_minified("a.js", lines("let a = 1;", 10) + b"x=1;" * 9_000)

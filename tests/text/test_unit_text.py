@@ -21,6 +21,10 @@ def test_identifiers_are_split_where_a_reader_would() -> None:
         "http404": "http 404",
         "Größe": "größe",
         "变量_名": "变量 名",
+        "锁": "锁",
+        "使用JWTToken令牌": "使用 jwt token 令牌",
+        "生体認証でロック": "生体 体認 認証 証で でロ ロッ ック",
+        "사용자인증을": "사용 용자 자인 인증 증을",
         "_": "",
     }.items():
         assert split_identifier(word) == parts.split()

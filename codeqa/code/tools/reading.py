@@ -72,11 +72,27 @@ def grep(
                 CodeSpan(path=file, start_line=n, end_line=n, text=line, name=name,
                       language=language_name(file))
             )  # fmt: skip
+    note = "" if regex or matches.total else _as_expression(box, pattern, path)
     files = f"{len(matches.lines):,} of " if matches.lines else ""
-    summary = f"grep “{pattern}”: {counted(matches.total, 'line')} in {files}{matches.searched}"
+    summary = (
+        f"grep “{pattern}”: {counted(matches.total, 'line')} in {files}{matches.searched}{note}"
+    )
     hint = "Narrow it with `path` or a longer pattern."
     left = matches.total - len(parts)
     return list_result(summary, by_file(parts), hint, left=left, items=places)
+
+
+def _as_expression(box: Toolbox, pattern: str, path: str) -> str:
+    """Return how many lines `pattern`, which no file holds as text, matches as an expression."""
+    expression = pattern.replace(r"\|", "|")  # the form of grep's basic expressions
+    if expression == re.escape(pattern):
+        return ""
+    try:
+        matches = box.files.find_lines(expression, box.files_in(path), regex=True)
+    except UsageError:
+        return ""
+    lines = counted(matches.total, "line matches", "lines match")
+    return f"; {lines} the regular expression {expression} (regex)" if matches.total else ""
 
 
 def open_file(

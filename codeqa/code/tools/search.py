@@ -31,6 +31,7 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import counted, some_of
+from codeqa.text.declared import declaring_lines, declaring_pattern, indent_of
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN, form_pattern, name_key, search_tokens, variants
 from codeqa.text.unit_text import fields_of
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
@@ -327,7 +328,9 @@ def constants(lines: Sequence[str]) -> list[tuple[int, str]]:
 def _value(lines: Sequence[str], number: int) -> list[str]:
     """Return line `number` with its indented or closing lines, or to the end of its quotes."""
     end, quoted = number, lines[number - 1].count('"""') % 2
-    while end < len(lines) and (quoted or lines[end].startswith((" ", "\t", *_CLOSING))):
+    indent = lines[number - 1][: indent_of(lines[number - 1])]
+    inside = tuple(indent + mark for mark in (" ", "\t", *_CLOSING))
+    while end < len(lines) and (quoted or lines[end].startswith(inside)):
         quoted = (quoted + lines[end].count('"""')) % 2
         end += 1
     return list(lines[number - 1 : end])
@@ -390,15 +393,16 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     """Return where a constant or variable of that name gets its value."""
     if not name.isidentifier():
         return None
-    # Up to four words before it: const, export, a type.
-    pattern = rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(\n]{{0,80}}=(?:[^=]|$)"
-    matches = box.files.find_lines(pattern, box.files.matching(), regex=True)
-    if not matches.lines:
+    matches = box.files.find_lines(declaring_pattern(name), box.files.matching(), regex=True)
+    spots: list[tuple[list[str], str, int]] = []
+    for path in matches.lines:
+        text = box.files.read(path).text.split("\n")
+        spots += [(text, path, number) for number in declaring_lines(text, name)]
+    if not spots:
         return None
     places, parts = list[CodeSpan](), list[str]()
-    spots = [(path, number) for path, lines in matches.lines.items() for number, _ in lines]
-    for path, number in spots[:MOST_VALUED]:
-        lines = _value(box.files.read(path).text.split("\n"), number)
+    for text, path, number in spots[:MOST_VALUED]:
+        lines = _value(text, number)
         last = number + len(lines) - 1
         head = f"--- {path} (lines {number}-{last}) ---"
         parts.append("\n".join([head] + numbered(lines, number)))
@@ -406,8 +410,8 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
             CodeSpan(path=path, start_line=number, end_line=last, text="\n".join(lines),
                   language=language_name(path), name=name, kind="value")
         )  # fmt: skip
-    summary = f"{name} is given a value in {counted(matches.total, 'place')}"
-    left = matches.total - len(parts)
+    summary = f"{name} is given a value in {counted(len(spots), 'place')}"
+    left = len(spots) - len(parts)
     return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", items=places)
 
 
