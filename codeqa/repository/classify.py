@@ -43,7 +43,6 @@ _LONG_LINES_NORMAL = (".ipynb", ".md", ".markdown", ".mdx", ".rst", ".txt", ".ad
 LONG_LINE = 1_000  # bytes; nobody writes such a line of code by hand
 LONG_LINE_WEB = 500  # bytes; minifiers often break at this column
 LONG_SHARE = 0.8  # of a file in long lines, above which it is minified or a dump on one line
-SHORT_LINES = 3  # with text, with which a file of code is not all on one line
 BYTES_PER_CALL = 100  # in long lines of code, at most; of minified code 20, of data thousands
 
 
@@ -145,9 +144,9 @@ def is_minified(name: str, data: bytes) -> bool:
     language = detect(name)
     if language is None or not language.grammar:
         return True
-    # Data among code: tables, fonts, encoded files.
-    short_lines = sum(bool(line.strip()) for line in lines) - len(long)
-    return short_lines < SHORT_LINES or (name.endswith(_WEB_CODE) and _is_code(b"\n".join(long)))
+    # Data among code, such as tables, fonts and encoded files, leaves code on other lines.
+    has_short_lines = any(line.strip() for line in lines if len(line) <= limit)
+    return not has_short_lines or (name.endswith(_WEB_CODE) and _is_code(b"\n".join(long)))
 
 
 def _is_code(long_lines: bytes) -> bool:

@@ -121,6 +121,7 @@ INDEXED = [
     ("a.csv", b"1,2,3" * 500),
     ("a.ipynb", json.dumps({"cells": [{"x": "y" * 9_000}]}).encode()),
     ("a.py", "DATA = '" + "spam egg " * 9_000 + "'\n\ndef f():\n    return DATA\n\nf()\n"),
+    ("b.py", "DATA = '" + "spam egg " * 9_000 + "'\nclass A: size = len(DATA)\n"),
     ("font.c", "int a[] = {" + "0x1f," * 9_000 + "};\n\nint f(int x) {\n  return a[x];\n}\n"),
     ("wasm.ts", "const w = '" + "AGFzbQ" * 9_000 + "';\n\nexport class A {\n  b() {}\n}\n"),
     ("rows.js", "const r = [" + '{"a":1},' * 9_000 + "];\n\nfunction f() {\n  return r;\n}\n"),

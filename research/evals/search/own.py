@@ -22,6 +22,7 @@ from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file, walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, locate
+from codeqa.text import as_utf8
 from codeqa.types import Progress
 from research.evals.search.generate import (
     SHARES,
@@ -167,7 +168,7 @@ def copied(root: Path, settings: Settings, progress: Callable[[Progress], None])
                 continue
             target = folder / entry.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(mask_secret_bytes(data)[0])
+            target.write_bytes(mask_secret_bytes(as_utf8(data))[0])
             if role == "source":
                 sources.append(entry.path)
         progress(Progress("copying", len(found.files), len(found.files)))
