@@ -89,6 +89,9 @@ class Unit:
         """Return `path:first-last`, the form in which answers cite."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 
+    place = span
+    """Its earlier name, for programs that use it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
