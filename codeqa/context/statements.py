@@ -99,9 +99,8 @@ def _parsed(code: str, language: str) -> list[Statement]:
         if candidate.name != language or not candidate.grammar:
             continue
         grammar = parsing.grammar(candidate.key)
-        data, _ = parsing.readable(grammar, code.encode())
         try:
-            tree, _ = parsing.parse(grammar, data)
+            data, tree, _ = parsing.parse_masked(grammar, code.encode(), [])
         except parsing.TooSlowError:
             return []
         leading = set(grammar.language.comment_nodes) | set(grammar.language.attribute_nodes)

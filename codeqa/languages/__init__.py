@@ -51,6 +51,7 @@ class Language:
     prototypes: bool = False
     name_prefix: str = ""
     masks: tuple[list[str], ...] = ()
+    repairs: tuple[list[str], ...] = ()
     item_macros: bool = False
     claims: tuple[list[str], ...] = ()
     family: str = ""

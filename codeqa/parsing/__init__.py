@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -79,9 +79,17 @@ _BODY = re.compile(
 _ITEM = re.compile(r"\w+_item|\w+_definition|\w+_comment|(?:use|extern_crate)_declaration")
 _HOLDERS = frozenset({"source_file", "declaration_list"})
 
-_WORD = re.compile(rb"\w+")
+_WORD = re.compile(rb"(?s)\w+|@.+")
+_GAP = re.compile(rb"\s*")
+_MARK = re.compile(rb"@(?:\w+:)?(\w+)|(\w+)::class")
+"""A name in a blanked annotation."""
+_REST_BLANK = re.compile(rb"[ \t]{0,500}\r?(?:\n|\Z)")
 _CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
 """A string, a comment, or a capture, whose name is the group."""
+
+
+Masks = tuple[tuple[re.Pattern[bytes], tuple[bytes, ...]], ...]
+"""Expressions, and what the groups of each are overwritten with."""
 
 
 class Pattern(NamedTuple):
@@ -103,7 +111,8 @@ class Grammar:
     grammar: tree_sitter.Language
     query: tree_sitter.Query
     patterns: tuple[Pattern, ...]
-    masks: tuple[tuple[re.Pattern[bytes], bytes], ...] = ()
+    masks: Masks = ()
+    repairs: Masks = ()
 
 
 class ItemMacro(NamedTuple):
@@ -138,22 +147,46 @@ def grammar(key: str) -> Grammar:
     compiled = tree_sitter.Language(getattr(import_module(module), function)())
     text = query_text(language)
     query = tree_sitter.Query(compiled, text)
-    masks = tuple((re.compile(rule.encode()), fill.encode()) for rule, fill in language.masks)
-    return Grammar(language, compiled, query, tuple(_patterns(query, text)), masks)
+    masks, repairs = _masks(language.masks), _masks(language.repairs)
+    return Grammar(language, compiled, query, tuple(_patterns(query, text)), masks, repairs)
 
 
-def readable(grammar: Grammar, data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
-    """Mask what the grammar cannot read; return the bytes, and the spans of blanked words."""
-    output, blanks = data, []
-    for rule, fill in grammar.masks:
+def _masks(rules: Iterable[list[str]]) -> Masks:
+    return tuple(
+        (re.compile(rule.encode()), tuple(fill.encode() for fill in fills))
+        for rule, *fills in rules
+    )
+
+
+def readable(masks: Masks, data: bytes, blanks: list[tuple[int, int]]) -> bytes:
+    """Mask what the grammar cannot read; add the spans of overwritten words to `blanks`."""
+    output = data
+    for rule, fills in masks:
         buffer = bytearray(output)
         for match in rule.finditer(output):
-            first, last = match.span(1 if rule.groups else 0)
-            buffer[first:last] = fill * (last - first)
-            if fill == b" " and _WORD.fullmatch(data, first, last):
-                blanks.append((first, last))
+            for group, fill in enumerate(fills, min(rule.groups, 1)):
+                first, last = match.span(group)
+                size = last - first
+                buffer[first:last] = fill * size if len(fill) == 1 else fill.ljust(size)[:size]
+                if fill == b" " and _WORD.fullmatch(data, first, last):
+                    blanks.append((first, last))
         output = bytes(buffer)
-    return output, blanks
+    return output
+
+
+def parse_masked(
+    grammar: Grammar, text: bytes, blanks: list[tuple[int, int]]
+) -> tuple[bytes, tree_sitter.Tree, list[ItemMacro]]:
+    """Return what `parse` does, before it the text as it was parsed; add blanked words to `blanks`.
+
+    Raises TooSlowError.
+    """
+    data = readable(grammar.masks, text, blanks)
+    tree, macros = parse(grammar, data)
+    if grammar.repairs and tree.root_node.has_error:
+        data = readable(grammar.repairs, data, blanks)
+        tree, macros = parse(grammar, data)
+    return data, tree, macros
 
 
 def parse(grammar: Grammar, data: bytes) -> tuple[tree_sitter.Tree, list[ItemMacro]]:
@@ -304,15 +337,21 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     import tree_sitter
 
     spec = grammar(language)
-    data, blanks = readable(spec, text)
-    tree, macros = parse(spec, data)
+    blanks: list[tuple[int, int]] = []
+    data, tree, macros = parse_masked(spec, text, blanks)
     source = Source(path, text, spec.language, role)
     matches = _Matches(source)
     # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
     for index, captures in tree_sitter.QueryCursor(spec.query).matches(tree.root_node):
         matches.add(index, spec.patterns[index], captures)
-    for start, end in blanks:  # `EXPORT_API` on a line of its own belongs to what follows
-        source.add_leading(ATTRIBUTE, start, end)
+    for start, end in blanks:
+        if _REST_BLANK.match(data, end):  # `EXPORT_API` on its own line belongs to what follows
+            source.add_leading(ATTRIBUTE, start, end)
+        elif text[start] == ord("@") and (gap := _GAP.match(data, end)):
+            matches.outer[gap.end()] = start
+        for word in _MARK.finditer(text, start, end):
+            begin, stop = word.span(word.lastindex or 0)
+            matches.names.setdefault(begin, (REFERENCE_RANKS["type"], stop, None, "use"))
     names = matches.names
     for macro in macros:
         names[macro.name] = (REFERENCE_RANKS["call"], macro.name_end, None, "call")

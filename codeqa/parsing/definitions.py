@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     Captures = dict[str, list[tree_sitter.Node]]
 
+_ONE_BODY = METHOD_KINDS | {"class"}
+"""Kinds of which one body is one definition; C's `typedef struct a {} b;` are two."""
+
 _WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
 
 _NAME_QUOTES = ('""', "''", "``", "[]")
@@ -98,6 +101,7 @@ def find_definitions(
         while definition.start in outer:
             definition.start = definition.begin = outer[definition.start]
     definitions = sorted(by_span.values(), key=lambda d: (d.start, -d.end, d.name_start))
+    definitions = _without_doubles(definitions)
     lines = source.lines
     if max(map(len, lines), default=0) > MAX_LINE:
         definitions = [
@@ -108,6 +112,20 @@ def find_definitions(
         if definition.kind == FILE:
             definition.end, end = end, definition.start
     return _with_constants(_without_prototypes(definitions, source.language), source)
+
+
+def _without_doubles(definitions: list[Definition]) -> list[Definition]:
+    """Leave out definitions whose body is another one's: `const load = function read() {}`.
+
+    The outer one stays; of those of one node the one whose pattern is first.
+    """
+    bodies: dict[int, Definition] = {}
+    for definition in definitions:
+        if definition.body >= 0 and definition.kind in _ONE_BODY:
+            first = bodies.setdefault(definition.body, definition)
+            if definition.start == first.start and definition.pattern < first.pattern:
+                bodies[definition.body] = definition
+    return [d for d in definitions if d.kind not in _ONE_BODY or bodies.get(d.body, d) is d]
 
 
 def _fill(definition: Definition, captures: Captures, source: Source) -> None:

@@ -20,18 +20,48 @@
     (function_expression body: (_) @body)
     (generator_function body: (_) @body)
   ]) @definition.lambda
+; module.exports = function load() { … }
+(assignment_expression
+  left: [(identifier) @_exports (member_expression property: (property_identifier) @_exports)]
+  right: [
+    (function_expression name: (_) @name body: (_) @body)
+    (generator_function name: (_) @name body: (_) @body)
+  ]
+  (#eq? @_exports "exports")) @definition.function
 (assignment_expression
   left: (identifier) @name
   right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
 (assignment_expression
-  left: (member_expression
-    object: (member_expression object: (identifier) @owner property: (property_identifier) @_prototype)
-    property: (property_identifier) @name)
-  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]
+  left: [
+    (member_expression
+      object: (member_expression object: [
+        (identifier) @owner
+        (member_expression property: (property_identifier) @owner)
+      ] property: (property_identifier) @_prototype)
+      property: (property_identifier) @name)
+    (subscript_expression
+      object: (member_expression object: (identifier) @owner property: (property_identifier) @_prototype)
+      index: [(string) (member_expression)] @name)
+  ]
+  right: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ]
   (#eq? @_prototype "prototype")) @definition.method
 (assignment_expression
-  left: (member_expression property: [(property_identifier) (private_property_identifier)] @name)
-  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
+  left: [
+    (member_expression property: [(property_identifier) (private_property_identifier)] @name)
+    (subscript_expression index: (string) @name)
+  ]
+  right: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ]) @definition.lambda
+; a named function expression wherever it stands: an argument, a value that is returned
+(function_expression name: (_) @name body: (_) @body) @definition.function
+(generator_function name: (_) @name body: (_) @body) @definition.function
 (export_statement "default" @name
   value: [(arrow_function body: (_) @body) (function_expression !name body: (_) @body)]) @definition.function
 ; memo(…), useCallback(…): the wrapper is not the function, its argument is
@@ -57,12 +87,35 @@
   (#match? @name "^[A-Z][a-z]")) @definition.lambda
 
 ; an object literal bound to a name owns its functions
-(variable_declarator name: (identifier) @name value: (object)) @scope
+(variable_declarator name: (identifier) @name value: [
+  (object)
+  (_ (object))
+  (call_expression
+    function: (member_expression property: (property_identifier) @_freeze)
+    arguments: (arguments . [(object) (_ (object))] .))
+] (#any-of? @_freeze "freeze" "seal" "assign")) @scope
 (assignment_expression
   left: (member_expression property: (property_identifier) @name)
-  right: (object)
-  (#not-eq? @name "exports")) @scope
-(pair key: (property_identifier) @name value: (object)) @scope
+  right: [(object) (_ (object))]
+  (#not-eq? @name "exports")
+  (#not-eq? @name "prototype")) @scope
+(pair key: (property_identifier) @name value: [(object) (_ (object))]) @scope
+; what is given to a prototype is its class's
+(assignment_expression
+  left: (member_expression
+    object: [(identifier) @name (member_expression property: (property_identifier) @name)]
+    property: (property_identifier) @_prototype)
+  right: [(object) (call_expression arguments: (arguments (object)))]
+  (#eq? @_prototype "prototype")) @scope
+(call_expression
+  function: [(identifier) @_assign (member_expression property: (property_identifier) @_assign)]
+  arguments: (arguments
+    (member_expression
+      object: [(identifier) @name (member_expression property: (property_identifier) @name)]
+      property: (property_identifier) @_prototype)
+    (object))
+  (#not-eq? @_assign "create")
+  (#eq? @_prototype "prototype")) @scope
 
 ; --- imports ---------------------------------------------------------------------------
 (import_statement (import_clause (identifier) @import.alias) source: (string) @import.module)

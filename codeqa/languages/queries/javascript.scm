@@ -4,9 +4,14 @@
 (class_declaration name: (identifier) @name body: (_) @body) @definition.class
 (variable_declarator name: (identifier) @name value: (class body: (_) @body)) @definition.class
 (assignment_expression
-  left: [(identifier) @name (member_expression property: (property_identifier) @name)]
+  left: [
+    (identifier) @name
+    (member_expression property: (property_identifier) @name)
+    (subscript_expression index: (string) @name)
+  ]
   right: (class !name body: (_) @body)) @definition.class
 (export_statement "default" @name value: (class !name body: (_) @body)) @definition.class
+(class name: (identifier) @name body: (_) @body) @definition.class
 
 (field_definition
   property: [(property_identifier) (private_property_identifier)] @name

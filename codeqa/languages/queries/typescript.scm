@@ -5,6 +5,12 @@
 (abstract_class_declaration name: (type_identifier) @name body: (_) @body) @definition.class
 (variable_declarator name: (identifier) @name value: (class body: (_) @body)) @definition.class
 (export_statement "default" @name value: (class !name body: (_) @body)) @definition.class
+(class name: (type_identifier) @name body: (_) @body) @definition.class
+; const api = { … } as const satisfies Api
+(variable_declarator name: (identifier) @name value: [
+  (as_expression (_ (object)))
+  (satisfies_expression (_ (object)))
+]) @scope
 (interface_declaration name: (type_identifier) @name body: (_) @body) @definition.interface
 (enum_declaration name: (identifier) @name body: (_) @body) @definition.enum
 (type_alias_declaration name: (type_identifier) @name) @definition.type
