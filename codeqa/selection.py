@@ -3,7 +3,7 @@
 A budget is filled with the ranked hits and the definitions that the best of them call; callers are
 listed by name and line (`chat.reader`), and `whole_files` chooses whole files. At *normal* and
 *deep*, where the model may look further, it has 12,000 characters; at *fast*, where it may not, it
-has more, and begins with the best three methods and three classes, as the first version did.
+has more, and begins with the best three methods and three classes.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def build_context(
 ) -> ContextBlock:
     """Return the context block of `result` within `budget`.
 
-    It holds `pinned` chunks, what the question points at, which shares the room so that all of it
-    is there, at *fast* the best methods and classes of each table, then units by rank and their
-    callees. Named files and, except at *fast*, a small repository are sent whole.
+    In this order: whole files (named ones and, except at *fast*, a small repository); `pinned`
+    chunks; code that the question points at, which shares the room so that all of it fits; at
+    *fast* the best methods and classes; other units by rank, with their callees.
 
     `most` is how many methods and classes *fast* takes in all, where the user did not ask for code.
     `earlier` are chunks of an earlier question on the same subject: its best come after the best of
@@ -150,7 +150,7 @@ def build_context(
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:
     """Return the best methods and classes, and the best hits among the members of those classes.
 
-    The first version sent whole classes; now the room holds their heads and what matters of them.
+    Classes are not sent whole: the room holds their heads and their best members.
     """
     hits = result.methods[: settings.top_methods] + result.classes[: settings.top_classes]
     best = sorted(hits, key=lambda hit: -hit.score)[:most]

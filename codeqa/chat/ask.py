@@ -143,12 +143,14 @@ class Chat:
             stream.conclude()
             if stream.question.options.keep:  # also removes a stored turn that must not be kept
                 saving = self.conversations.keep(stream)
-                try:  # the last event promises that the turn is stored
+                # `Done` promises that the turn is stored; `Failed` does not, and is not delayed.
+                try:
                     problem = saving.result(0 if stream.error else FLUSH_SECONDS)
                 except TimeoutError:
-                    problem = "It may be saved in a moment."
-                if problem:
-                    stream.warnings.append(f"This answer could not be saved. {problem}")
+                    stream.warnings.append("This answer is not saved yet; it may be in a moment.")
+                else:
+                    if problem:
+                        stream.warnings.append(f"This answer could not be saved. {problem}")
         yield from stream.steps.ended()
 
     def _last_event(self, stream: Stream) -> Event:

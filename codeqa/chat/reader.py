@@ -39,7 +39,7 @@ READING_SECONDS = 180.0
 RESULTS_CHARACTERS = 60_000
 """Most characters of the results of looks; beyond that the oldest are shortened."""
 MOST_LOOKS = 10
-"""Most looks of one round; the model does not even see its others again."""
+"""Most looks of one round; further calls are dropped, and left out of the messages sent back."""
 TOO_MANY = f"Too many at once: only the first {MOST_LOOKS} of at least {{}} were made."
 LOOK_THREADS = 4
 MOST_MISUSES = 2

@@ -167,7 +167,7 @@ class TurnRecord:
 
     @property
     def sent(self) -> list[SentMessage]:
-        """The messages exactly as they were sent; none if no model was asked."""
+        """The messages as sent, but the block in today's form; none if no model was asked."""
         block, messages = self.block.text, []
         for message in self.messages:
             parts = [block if part is None else part for part in message.parts]

@@ -1,4 +1,4 @@
-"""The state of a turn while its answer is made; a turn has no other mutable state."""
+"""The state of a turn while its answer is made: what stages hand on and may still change."""
 
 from __future__ import annotations
 

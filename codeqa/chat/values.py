@@ -47,8 +47,8 @@ class AskOptions(QuestionOptions):
     """A question with its options; built once, by the surface that receives it."""
 
     question: str
-    """As typed. With `@codebase` or an `@name` it is searched for; for one without, the policy
-    decides."""
+    """As typed. A message with `@codebase` or `@name` is searched for; the policy decides about
+    others."""
     user: str = LOCAL_USER
     use_model: bool = True
     history: tuple[Exchange, ...] | None = None
@@ -141,7 +141,7 @@ class Routed:
     """Vector of the question; None if the embedding knows none of its words."""
     intent: Intent
     leaving: Leaving
-    """True if it leaves the topic of the conversation."""
+    """Where it goes: other code, elsewhere, or nowhere (`to` is '')."""
     features: Features
     decision: PolicyDecision
     standalone: str

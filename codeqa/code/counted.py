@@ -1,7 +1,7 @@
 """Answer questions about the whole repository by counting, without a search.
 
-They are: who calls it, what inherits from it, all routes, what breaks, the way from one to the
-other, a literal text, what changed. A message is such a question only as a whole, for "how does X
+They are: who calls it, what inherits from it, all routes, what breaks, the call path between
+two, a literal text, what changed. A message is such a question only as a whole, for "how does X
 call Y?" asks something else. A tool of `codeqa.code.tools` gives the result, which is put into
 words here.
 """

@@ -15,7 +15,7 @@
 | the name alone, defined n times | ONE_OF_MANY / n | `x.total()` |
 | a class without such a member | OTHER_CLASS | `shelf.total()`, where `Shelf` has none |
 
-The order of the numbers matters; they are no frequencies.
+Only their order matters; they are not probabilities.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Find where a definition is used: the edges of its name, ranked by the evidence for each.
 
-Inheritance belongs to it, for a method counts together with those that it overrides. Edges have
-only a name. Which definition in another file it means is decided here, at the time of a question,
-so that editing one file never rewrites another's rows. A name that merely looks alike has a low
-confidence and is never presented as certain.
+A method counts together with those that it overrides (`inheritance.py`). Edges have only a name.
+Which definition in another file it means is decided here, at the time of a question, so that
+editing one file never rewrites another's rows. A name that merely looks alike has a low confidence
+and is never presented as certain.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
 def _may_mean_other(reference: Reference, owner: Unit | None) -> bool:
     """Return whether a call of a related method may be a call of the unit's.
 
-    `super()` names its class, and `self` the class around it, of which only that of a base,
-    `owner`, has other objects.
+    A `super()` call names one class. A `self` call may mean an override only if it stands in a base
+    class (`owner`).
     """
     if reference.receiver in SELF_NAMES - OWN_NAMES or reference.receiver.startswith("super("):
         return False
@@ -117,6 +117,3 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     least = LIKELY if any(confidence >= LIKELY for _, confidence in rated) else LEAST_CONFIDENCE
     rated = [pair for pair in rated if pair[1] >= least]
     return sorted(rated, key=lambda pair: (-pair[1], ROLES.index(pair[0].role), pair[0].is_stub))
-
-
-# Inheritance.

@@ -153,7 +153,7 @@ class Collection:
             with contextlib.suppress(IndexBusyError), hold(oldest.location, wait=False):
                 remove(self.settings, oldest.location)
 
-    # In one piece, for every table must be complete before the collection counts as such.
+    # Not split up: all tables must be complete before the collection is marked complete.
     def _fill(
         self, locations: Mapping[str, Location], repo_ids: Container[str], progress: Listener
     ) -> None:

@@ -1,9 +1,9 @@
 """Run git to read: list the files of a repository and what changed in them.
 
-No other module does; `clones` runs git to copy repositories from elsewhere. A repository is
-somebody else's data, and its configuration can name commands. Git is therefore run so that none of
-them is executed: no file-system monitor, hook, pager, credential helper or transport, no fetching
-of missing objects, and nothing that the caller's environment points elsewhere. `ls-files` by itself
+No other module reads with git; `clones` copies repositories with it. A repository is somebody
+else's data, and its configuration can name commands. Git is therefore run so that none of them is
+executed: no file-system monitor, hook, pager, credential helper or transport, no fetching of
+missing objects, and nothing that the caller's environment points elsewhere. `ls-files` by itself
 runs no filter, diff or text conversion; options forbid them to a command that compares versions
 (`history`).
 """
@@ -352,7 +352,7 @@ def git_directory(folder: bytes) -> bytes | None:
 
 
 def holding_up(tree: bytes) -> bytes:
-    """Return what in the git directory of `tree` is no file where git opens one, else ''.
+    """Return the path of a pipe or the like where git expects a file of `tree`, else ''.
 
     Git would wait at a pipe without end.
     """

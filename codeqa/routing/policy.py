@@ -201,9 +201,9 @@ def extract_features(
 ) -> Features:
     """Return the features of `text`, a message without tag and mode.
 
-    `words`, `query` and `personal` are its readings. `intent` is its class, `by_words` that by
-    words alone: a tag or a model may hide it. `profile` has the facts from before, `messages`
-    counts the earlier ones.
+    `words`, `query` and `personal` are its readings. `intent` is its class, `by_words` the
+    intent by words alone, which a tag or a model may override. `profile` has the facts from before,
+    `messages` counts the earlier ones.
     """
     intents = (intent.name, by_words.name)
     names_code = query.names or query.qualified or query.files

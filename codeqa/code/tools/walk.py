@@ -194,7 +194,7 @@ def _handed_on(tables: Tables, unit: Unit) -> list[Hop]:
 def subclasses(box: Toolbox, name: str) -> ToolResult:
     """Return what inherits or implements a class, directly or through others.
 
-    Of a class that is defined elsewhere it is what names it as its base.
+    For a class defined elsewhere, return the classes that name it as their base.
     """
     tables = box.tables()
     outside = Unit("", "", "class", last_word(name), name, "", 0, 0)
@@ -205,7 +205,7 @@ def subclasses(box: Toolbox, name: str) -> ToolResult:
     def heirs(unit: Unit) -> list[Hop]:
         nonlocal by_name
         if language_called(unit.language).implemented_for and unit.kind != "trait":
-            return []  # of its name another crate may have a trait
+            return []  # another crate may have a trait of this name
         sites = usages(tables, unit) if unit.path else []
         edges = [site.reference for site in sites if site.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
@@ -243,7 +243,7 @@ def follow(
     It ends at the first unit whose id is one of `targets`. The second value is a sentence that says
     where it was cut off, '' if it was not.
     """
-    # One function of several with a name may be the way's end, another its beginning.
+    # Two functions of one name may be the start and the end.
     ids, steps = {unit.id for unit in roots}.difference(targets), list[Hop]()
     queue = deque((unit, 1) for unit in roots)
     until = time.monotonic() + WALK_SECONDS
