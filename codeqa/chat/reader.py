@@ -61,9 +61,6 @@ ALSO_LISTED = 24
 LEAST_ROOM = 4_000
 """Characters of room for results below which looking is not worth its calls."""
 
-_REFUSING: set[tuple[str, str]] = set()
-"""Models, by name and host, whose servers refused tools: they write looks as lines of text."""
-
 
 @dataclass
 class _ReaderState:
@@ -140,12 +137,12 @@ class Reader:
                 attempt = _next_attempt(attempt, reading, error)
             else:
                 if attempt.by_lines and reading.rounds:
-                    _REFUSING.add((self.model.name, self.model.host))
+                    self.model.note_refused_tools()
                 return
 
     def _first_attempt(self, gathered: Gathered) -> _Attempt:
         """Return the first attempt, with less code if the model's window cannot hold all."""
-        by_lines = (self.model.name, self.model.host) in _REFUSING
+        by_lines = self.model.refuses_tools
         if gathered.block.chunks:
             alone = build_messages(replace(gathered, history=(), similar=()), self.config_dir)
             room = characters_left(alone, gathered.window)
@@ -162,8 +159,7 @@ class Reader:
         Raises ModelError, maybe after some text.
         """
         messages = [dict(message) for message in opening]
-        by_lines = (self.model.name, self.model.host) in _REFUSING
-        reading = self._begin(messages, NO_CONTEXT, window, self.rounds, by_lines)
+        reading = self._begin(messages, NO_CONTEXT, window, self.rounds, self.model.refuses_tools)
         yield from self._read(reading, cancelled, "")
 
     def _begin(

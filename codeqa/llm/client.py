@@ -51,6 +51,7 @@ LONGEST_WAIT = 60.0  # seconds; a longer wait fails at once
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
 LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds
+TOOLS_SECONDS = 3_600.0  # before tools are offered again to a server that seemed to refuse them
 WINDOW_SECONDS = 30.0  # before a window is asked for again: a model may be loaded with another one
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 """Outcomes of a small call; the others are `failed: …` and `skipped: …`."""
@@ -60,6 +61,7 @@ _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "c
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 
 Put = Callable[[Piece], None]
+Clock = Callable[[], float]
 
 
 class Model:
@@ -68,15 +70,28 @@ class Model:
     sleep = staticmethod(asyncio.sleep)
     """Waits between two tries."""
 
-    def __init__(self, address: ModelAddress, timeout: float = 120.0) -> None:
-        self.address = address
+    def __init__(
+        self, address: ModelAddress, timeout: float = 120.0, clock: Clock = time.monotonic
+    ) -> None:
+        self.address, self._clock = address, clock
         self.name, self.host = address.name, address.host
         self._provider = provider_named(address.provider or "custom")
         self._timeout = timeout
         self._plain = False
         self._client: AsyncOpenAI | None = None
         self._window, self._window_asked = 0, -WINDOW_SECONDS
+        self._tools_refused_until = -math.inf
         self._limited_until = 0.0  # of `time.monotonic()`: a refusal asked to wait until then
+
+    @property
+    def refuses_tools(self) -> bool:
+        """True if its server seemed to refuse tools less than TOOLS_SECONDS ago."""
+        return self._clock() < self._tools_refused_until
+
+    def note_refused_tools(self) -> None:
+        """Offer no tools for TOOLS_SECONDS; a second note meanwhile does not prolong that."""
+        if not self.refuses_tools:
+            self._tools_refused_until = self._clock() + TOOLS_SECONDS
 
     # One loop between the request in its thread and whoever may stop listening.
     def stream(

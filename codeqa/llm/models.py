@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from codeqa.errors import SettingsError, StorageError, UsageError
 from codeqa.hosts import location, normal_address
-from codeqa.llm.client import Model
+from codeqa.llm.client import Clock, Model
 from codeqa.llm.failures import failure
 from codeqa.llm.providers import (
     CUSTOM,
@@ -68,8 +68,8 @@ _CONTENT = TypeAdapter(SavedModels)
 class Models:
     """The models that `settings` and the page allow; safe to share between threads."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, clock: Clock = time.monotonic) -> None:
+        self._settings, self._clock = settings, clock
         self._models: dict[ModelAddress, Model] = {}
         self._preferred: ModelChoice | None = None
 
@@ -181,7 +181,7 @@ class Models:
         target = self.address(choice)
         model = self._models.get(target)
         if model is None:
-            model = Model(target, self._settings.model_timeout)
+            model = Model(target, self._settings.model_timeout, self._clock)
             model = self._models.setdefault(target, model)
             model.prepare()
         return model

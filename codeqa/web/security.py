@@ -53,7 +53,9 @@ TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Key in the app's configuration of the token with which the terminal of the server's user signs in
 as TERMINAL, from this machine only."""
 METRICS_PATH = "/metrics"
-OPEN_PATHS = ("/health", "/ready", "/login", "/static/", HELLO_PATH)
+OPEN_PATHS = ("/health", "/ready", "/login", HELLO_PATH)
+STATIC_PREFIX = "/static/"
+"""Of the addresses that need no sign-in, the only one with others below it."""
 KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the database and in Redis."""
@@ -270,7 +272,7 @@ def guard(app: Flask, settings: Settings) -> None:
             response.call_on_close(release) if response.is_streamed else release()
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
-        if not request.path.startswith("/static/"):
+        if not request.path.startswith(STATIC_PREFIX):
             response.headers.setdefault("Cache-Control", "no-store")
         if access_log and "user" in g and _asks((*ASKING_PATHS, "/api/search")):
             access_log.note(response.status_code)
@@ -289,18 +291,23 @@ def _check(settings: Settings, gate: Gate, authenticate: Authenticate) -> BaseRe
         g.user = TERMINAL
     elif request.path == METRICS_PATH and _bears(settings.metrics_token.get_secret_value()):
         g.user = SCRAPER
-    elif not (needs_sign_in and request.path.startswith(OPEN_PATHS)):
+    elif not (needs_sign_in and is_open(request.path)):
         user = authenticate()
         if user is None and _wants_page():
             return redirect("/login")
         if user is None:
             raise RequestRefusedError(401)
         g.user = user
-        if not request.path.startswith(OPEN_PATHS):
+        if not is_open(request.path):
             g.release = gate.hold(user.id, settings.threads)
         if _asks():
             count_request()
     return None
+
+
+def is_open(path: str) -> bool:
+    """Return whether an address needs no sign-in."""
+    return path in OPEN_PATHS or path.startswith(STATIC_PREFIX)
 
 
 def current_user() -> User:

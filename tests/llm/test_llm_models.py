@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError, SettingsError, UsageError
+from codeqa.llm.client import TOOLS_SECONDS
 from codeqa.llm.models import FILE_NAME, Models
 from codeqa.llm.providers import PROVIDERS, ModelChoice, ModelProvider, parse_choice, provider_named
 from codeqa.settings import Settings, load_settings
@@ -359,3 +360,21 @@ def test_a_test_says_how_long_a_word_took(make: Make, monkeypatch: pytest.Monkey
         tested = make().test(ModelChoice("custom", "m9", server.base_url), KEY)
     assert tested == {"model": "m9", "host": "127.0.0.1", "milliseconds": 125}
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_model_that_seemed_to_refuse_tools_is_offered_them_again_after_an_hour(
+    data_dir: Path,
+) -> None:
+    now = 0.0
+    models = Models(load_settings(data=data_dir, groq_api_key=KEY), clock=lambda: now)
+    model = models.answer_model(ModelChoice("groq", "some-model"))
+    assert model and not model.refuses_tools
+    model.note_refused_tools()
+    now = TOOLS_SECONDS - 1
+    model.note_refused_tools()  # an answer meanwhile, with looks as lines, is no new suspicion
+    assert models.answer_model(ModelChoice("groq", "some-model")) is model
+    assert model.refuses_tools
+    now = TOOLS_SECONDS + 1
+    assert not model.refuses_tools
+    other = models.answer_model(ModelChoice("groq", "other-model"))
+    assert other and not other.refuses_tools

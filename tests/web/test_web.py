@@ -465,6 +465,11 @@ def test_a_page_behind_a_token_asks_for_it_and_remembers_the_right_one(
     assert "Sign in" in guarded.get("/login").text
     error_of(guarded.get("/api/status"), 401)
     assert guarded.get("/health").status_code == 200
+    with guarded.get("/static/css/page.css") as style:
+        assert style.status_code == 200
+    beside = (f"{security.HELLO_PATH}/x", "/health/x", "/healthy", "/login-as", "/static")
+    for path in beside:
+        error_of(guarded.get(path), 401)
     program = {"Authorization": f"Bearer {TOKEN}"}
     assert guarded.get("/api/status", headers=program).status_code == 200
     assert guarded.get("/openapi.json", headers=program).json["security"] == [{"token": []}]
