@@ -25,18 +25,18 @@ _PRONOUN = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
 
 
 def walk_edges(
-    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar
+    tables: Tables, typed: Query, completed: Query, so_far: ConversationSoFar
 ) -> RelationWalk | None:
-    """Follow the relations that a follow-up asks for, `typed` or completed to a `whole` question.
+    """Follow the relations that a follow-up asks for, as `typed` or as `completed`.
 
     Return None when it asks for none, or about no known definition.
     """
     names = code_names(typed)
     relations = asked_relations(typed.text, names)
-    relations = relations or asked_relations(whole.text, code_names(whole))
+    relations = relations or asked_relations(completed.text, code_names(completed))
     if not relations or not so_far.history:
         return None
-    units = referred(tables, typed, whole, so_far, several="tests" in relations)
+    units = referred(tables, typed, completed, so_far, several="tests" in relations)
     if not units:
         return None
     calls = follow_relations(tables, units, relations)
@@ -44,20 +44,19 @@ def walk_edges(
 
 
 def referred(
-    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, several: bool = False
+    tables: Tables, typed: Query, completed: Query, so_far: ConversationSoFar, several: bool = False
 ) -> list[Unit]:
     """Return the definitions that `typed` is about.
 
     These are those that it names; for "that" and "those" the hits of the last search; else those
-    that the conversation names, `whole` being the standalone question; else the first that the last
-    answer names.
+    that `completed`, the standalone question, names; else the first that the last answer names.
     """
     last = so_far.names
     pronouns = _PRONOUN.findall(typed.text)
     most = MOST_MEANT if several or "" in pronouns else 1
     names = code_names(typed)
     if not names and not (pronouns and last):
-        names = code_names(whole)
+        names = code_names(completed)
     if names or pronouns or several:
         return _defined(tables, names or last[:most], so_far.context.chunks)
     units = _defined(tables, last, so_far.context.chunks)

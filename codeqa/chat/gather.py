@@ -199,11 +199,12 @@ class _Gathering:
                 question.query,
                 counted.text,
                 counted=bool(counted.text),
-                whole=counted.is_complete,
+                is_whole_answer=counted.is_complete,
                 cached=chunks,
                 chosen=by_hand,
             )
-        if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
+        is_whole = evidence is not None and evidence.is_whole_answer
+        if self.only_quotes and question.mode in NEED_A_MODEL and not is_whole:
             warnings += (QUOTED_ONLY,)
         # Where something is left out on purpose, a look might bring it back.
         may_look = not question.whole_files and not options.exclude
@@ -253,12 +254,12 @@ class _Gathering:
     def _search(self, counted: Counted) -> Generator[Event, None, Gathered]:
         """Search the code; yield progress. A `counted` answer is quoted before the hits."""
         question, so_far, routed = self.routed.question, self.routed.so_far, self.routed
-        tables, whole = self.gatherer.toolbox.tables(), NO_CONTEXT
+        tables, whole_files = self.gatherer.toolbox.tables(), NO_CONTEXT
         start = replace(self._start(), searched=True, effort=self.budget.effort)
         if question.whole_files == "all":
-            whole = every_file(tables, self.gatherer.toolbox.files, question.query, self.room)
-            if whole.chunks and not self.only_quotes:
-                return replace(start, block=self._chosen(whole), warnings=(whole.note,))
+            whole_files = every_file(tables, self.gatherer.toolbox.files, question.query, self.room)
+            if whole_files.chunks and not self.only_quotes:
+                return replace(start, block=self._chosen(whole_files), warnings=(whole_files.note,))
         text = routed.standalone or question.text
         rewritten = text if routed.completed_by else ""
         if rewritten:
@@ -269,12 +270,12 @@ class _Gathering:
         if walk:
             result = with_walk(result, walk)
         if question.whole_files == "files":
-            whole = best_files(tables, self.gatherer.toolbox.files, result, self.room)
-            result = _of_files(result, {chunk.path for chunk in whole.chunks})
-        if whole.chunks:
-            block = self._chosen(whole)
+            whole_files = best_files(tables, self.gatherer.toolbox.files, result, self.room)
+            result = _of_files(result, {chunk.path for chunk in whole_files.chunks})
+        if whole_files.chunks:
+            block = self._chosen(whole_files)
         else:
-            warnings += (whole.note,)  # none of the files fits
+            warnings += (whole_files.note,)  # none of the files fits
             block = self._packed(result)
         if question.whole_files or not self.only_quotes:
             warnings += (block.note,)
@@ -315,7 +316,7 @@ class _Gathering:
                 evidence or QuotedEvidence(question.query),
                 lead=counted.text,
                 counted=True,
-                whole=counted.is_complete,
+                is_whole_answer=counted.is_complete,
                 weak=False,
             )
         return evidence

@@ -72,7 +72,7 @@ class Responders:
             return PlainResponder(APP, lambda it: pieces(self._reply(it.reply, routed)))
         if other:
             return other
-        if model is None or (evidence and evidence.whole):  # counting needs no model
+        if model is None or (evidence and evidence.is_whole_answer):  # counting needs no model
             return PlainResponder(EXTRACTIVE, lambda it: quoted_answer(it.evidence))
         effort: Effort = "fast"
         if budget and gathered.may_look and gathered.intent in NEED_CODE:

@@ -62,8 +62,8 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         if first := joined([warning, evidence.lead]):
             yield first
         left = 0
-        wholes = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE_LINES, 0, 0, 0)
-        for finding, limit, whole in zip(evidence.findings, BODIES, wholes, strict=False):
+        whole_limits = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE_LINES, 0, 0, 0)
+        for finding, limit, whole in zip(evidence.findings, BODIES, whole_limits, strict=False):
             section, used = _finding_section(finding, evidence, limit + left, whole)
             left = max(0, limit + left - used)
             yield section

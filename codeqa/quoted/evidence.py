@@ -71,7 +71,7 @@ class QuotedEvidence:
     lead that the question asks for."""
     counted: bool = False
     """`lead` is complete, counted in the index or in git."""
-    whole: bool = False
+    is_whole_answer: bool = False
     """`lead` is the whole answer: no model is needed."""
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()

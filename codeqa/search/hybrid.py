@@ -131,16 +131,16 @@ class Search:
         result = self._choose(first, candidates, hits, files, top)
         if shows_early:
             yield result.units[:HITS_SO_FAR]
-        whole = (time.perf_counter() - started) * 1000
-        own = whole - sum(stage.milliseconds for stage in stages + reranking)
-        measure("search_seconds", whole / 1000)
+        total_ms = (time.perf_counter() - started) * 1000
+        own_ms = total_ms - sum(stage.milliseconds for stage in stages + reranking)
+        measure("search_seconds", total_ms / 1000)
         return replace(
             result,
-            milliseconds=whole,
+            milliseconds=total_ms,
             reranker=reranker,
             warnings=tuple(warnings),
             hyde=mode if model else "off",
-            stages=tuple(stages + [StageTime("search", own, "done")] + reranking),
+            stages=tuple(stages + [StageTime("search", own_ms, "done")] + reranking),
         )
 
     def _search_question(self, parsed: Query) -> FirstSearch:

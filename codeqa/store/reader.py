@@ -117,7 +117,7 @@ class Scope:
         return rows
 
 
-WHOLE = Scope({})
+UNSCOPED = Scope({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Snapshot:
     tables: dict[str, AsyncTable]
     key: Key
     indexed: frozenset[tuple[str, str]]  # table, column whose vectors are all in an IVF_SQ index
-    scope: Scope = WHOLE
+    scope: Scope = UNSCOPED
 
     async def rows(
         self, table: str, columns: Any, where: str = "", limit: int = ALL_ROWS, *, ids: bool = False
@@ -152,7 +152,7 @@ class TableReader:
     IndexFormatError when the index is of another format or damaged.
     """
 
-    scope = WHOLE
+    scope = UNSCOPED
 
     def __init__(self, location: Location) -> None:
         self._location = location

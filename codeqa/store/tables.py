@@ -317,7 +317,7 @@ async def scored(
     dimension.
     """
     query: Any = snapshot.tables[search.table].query()
-    whole = False
+    is_indexed = False
     if search.limit < 1:
         return {}
     if isinstance(search, TextSearch):
@@ -338,12 +338,12 @@ async def scored(
                 REBUILD_HINT,
             )
         # In a million rows the index alone finds 95.4 % of the ten nearest, refined 99.6 %.
-        whole = (search.table, search.column) in snapshot.indexed and not snapshot.scope.names
+        is_indexed = (search.table, search.column) in snapshot.indexed and not snapshot.scope.names
         query = query.nearest_to(search.vector.astype("float32")).column(search.column)
         query, column = query.distance_type("cosine").nprobes(NPROBES), "_distance"
         if snapshot.scope.names:  # their rows may lie in other partitions than the nearest
             query = query.maximum_nprobes(0)
-        query = query if whole else query.refine_factor(REFINE)
+        query = query if is_indexed else query.refine_factor(REFINE)
     if condition := all_of(snapshot.scope.condition, condition):
         query = query.where(condition)
     rows = await query.select([column]).with_row_id().limit(search.limit).to_arrow()
@@ -351,7 +351,7 @@ async def scored(
     if column == "_score":
         return scores
     # IVF_SQ gives the squared distance of the unit vectors, which is twice the cosine distance.
-    part = 0.5 if whole else 1.0
+    part = 0.5 if is_indexed else 1.0
     return {row: 1.0 - part * distance for row, distance in scores.items() if distance is not None}
 
 
