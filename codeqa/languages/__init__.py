@@ -20,6 +20,7 @@ CLASS_LIKE = frozenset({"class", "struct", "enum", "trait", "interface"})
 _SHEBANG = re.compile(rb"^#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?(?:\w+=\S*\s+)*)?(?:\S*/)?([\w+-]+)")
 _VERSION = re.compile(r"[\d.]+$")
 _SETS = {"class_like", "constructor_names", "self_names", "builtins", "standard_packages"}
+_JOINED = {*_SETS, "masks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def languages() -> Mapping[str, Language]:
     tables = tomllib.loads(text)
     for table in tables.values():
         if base := tables.get(table.pop("like", "")):
-            own = {key: base.get(key, []) + table[key] for key in _SETS & table.keys()}
+            own = {key: base.get(key, []) + table[key] for key in _JOINED & table.keys()}
             table.update({**base, **table, **own})
     return {key: _language(key, table) for key, table in tables.items()}
 

@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.languages import Language, detect, languages, query_text
+from codeqa.parsing.branches import join_branches
 from codeqa.parsing.comments import docstring_text
 from codeqa.parsing.definitions import find_definitions, nest
 from codeqa.parsing.documents import parse_document
@@ -80,6 +81,7 @@ _ITEM = re.compile(r"\w+_item|\w+_definition|\w+_comment|(?:use|extern_crate)_de
 _HOLDERS = frozenset({"source_file", "declaration_list"})
 
 _WORD = re.compile(rb"(?s)\w+|@.+")
+_CALLED = re.compile(rb"\s*([A-Z_][A-Z0-9_]*)(?=\s*\(|\s*\Z)")
 _GAP = re.compile(rb"\s*")
 _MARK = re.compile(rb"@(?:\w+:)?(\w+)|(\w+)::class")
 """A name in a blanked annotation."""
@@ -170,6 +172,8 @@ def readable(masks: Masks, data: bytes, blanks: list[tuple[int, int]]) -> bytes:
                 buffer[first:last] = fill * size if len(fill) == 1 else fill.ljust(size)[:size]
                 if fill == b" " and _WORD.fullmatch(data, first, last):
                     blanks.append((first, last))
+                elif fill in (b" ", b"int(") and (word := _CALLED.match(data, first, last)):
+                    blanks.append(word.span(1))
         output = bytes(buffer)
     return output
 
@@ -184,8 +188,10 @@ def parse_masked(
     data = readable(grammar.masks, text, blanks)
     tree, macros = parse(grammar, data)
     if grammar.repairs and tree.root_node.has_error:
-        data = readable(grammar.repairs, data, blanks)
-        tree, macros = parse(grammar, data)
+        repaired = readable(grammar.repairs, join_branches(data), blanks)
+        if repaired != data:
+            data = repaired
+            tree, macros = parse(grammar, data)
     return data, tree, macros
 
 
@@ -352,6 +358,8 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
         for word in _MARK.finditer(text, start, end):
             begin, stop = word.span(word.lastindex or 0)
             matches.names.setdefault(begin, (REFERENCE_RANKS["type"], stop, None, "use"))
+        if text[end : end + 1] == b"(" and spec.repairs:
+            matches.names.setdefault(start, (REFERENCE_RANKS["call"], end, None, "call"))
     names = matches.names
     for macro in macros:
         names[macro.name] = (REFERENCE_RANKS["call"], macro.name_end, None, "call")

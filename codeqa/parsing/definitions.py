@@ -92,7 +92,7 @@ def find_definitions(
         if definition is None or pattern < definition.pattern:
             definition = Definition(pattern, kind, *span, name.end_byte)
             definition.begin = definition.lead = definition.start
-            definition.name = source.text_of(name)
+            definition.name = _name(captures, source)
             by_span[key] = definition
         elif pattern > definition.pattern:
             continue
@@ -126,6 +126,15 @@ def _without_doubles(definitions: list[Definition]) -> list[Definition]:
             if definition.start == first.start and definition.pattern < first.pattern:
                 bodies[definition.body] = definition
     return [d for d in definitions if d.kind not in _ONE_BODY or bodies.get(d.body, d) is d]
+
+
+def _name(captures: Captures, source: Source) -> str:
+    """Return the name, of several parts, or up to a bracket (`operator int(`)."""
+    names = captures["name"]
+    if before := captures.get("name.before"):
+        end = source.data.find(b"(", before[0].start_byte)
+        return source.slice(names[0].start_byte, end)
+    return source.language.separator.join(map(source.text_of, names))
 
 
 def _fill(definition: Definition, captures: Captures, source: Source) -> None:

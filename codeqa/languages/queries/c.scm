@@ -13,7 +13,6 @@
       declarator: (function_declarator declarator: (identifier) @name))))
     (function_declarator declarator: (parenthesized_declarator (pointer_declarator
       declarator: (function_declarator declarator: (identifier) @name))))
-    (function_declarator declarator: (parenthesized_declarator (identifier) @name))
   ]
   body: (compound_statement) @body) @definition.function
 

@@ -5,6 +5,14 @@
   name: (identifier) @name
   value: (preproc_arg)? @body) @definition.function
 
+; One that a macro defines (`masks` in languages.toml).
+(function_definition
+  declarator: [
+    (parenthesized_declarator (identifier) @name)
+    (function_declarator declarator: (parenthesized_declarator (identifier) @name))
+  ]
+  body: (compound_statement) @body) @definition.function
+
 ; `typedef struct tag {…} name;` is one thing with two names.
 (type_definition
   type: [

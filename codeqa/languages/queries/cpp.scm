@@ -27,7 +27,7 @@
       (field_identifier) @name
       (operator_name) @name
     ])))
-    (operator_cast "operator" @name)
+    (operator_cast "operator" @name declarator: (_) @name.before)
   ]
   body: (_)? @body) @definition.function
 
@@ -50,7 +50,7 @@
       ])))
     (qualified_identifier
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (operator_cast "operator" @name))
+      name: (operator_cast "operator" @name declarator: (_) @name.before))
   ]
   body: (_)? @body) @definition.function
 
@@ -103,7 +103,7 @@
     ])
     (_ . (function_declarator declarator: [(identifier) @name (operator_name) @name]))
     (_ . (_ . (function_declarator declarator: (identifier) @name)))
-    (operator_cast "operator" @name)
+    (operator_cast "operator" @name declarator: (_) @name.before)
   ]) @definition.function
 
 (field_declaration
@@ -172,6 +172,22 @@
 
 ; --- namespaces
 
+; `a::inline b` is `a::b`.
+(namespace_definition name: (nested_namespace_specifier
+  (namespace_identifier) @name
+  (namespace_identifier) @name)) @scope.namespace
+(namespace_definition name: (nested_namespace_specifier
+  (namespace_identifier) @name
+  (nested_namespace_specifier
+    (namespace_identifier) @name
+    (namespace_identifier) @name))) @scope.namespace
+(namespace_definition name: (nested_namespace_specifier
+  (namespace_identifier) @name
+  (nested_namespace_specifier
+    (namespace_identifier) @name
+    (nested_namespace_specifier
+      (namespace_identifier) @name
+      (namespace_identifier) @name)))) @scope.namespace
 (namespace_definition name: (_) @name) @scope.namespace
 
 ; --- references

@@ -15,7 +15,10 @@
 (constructor_declaration name: (identifier) @name body: (_)? @body) @definition.constructor
 (destructor_declaration "~" name: (identifier) @name body: (_)? @body) @definition.method
 (operator_declaration operator: _ @name body: (_)? @body) @definition.method
-(conversion_operator_declaration "operator" @name body: (_)? @body) @definition.method
+(conversion_operator_declaration
+  "operator" @name
+  parameters: (_) @name.before
+  body: (_)? @body) @definition.method
 (indexer_declaration "this" @name accessors: (_)? @body) @definition.method
 (local_function_statement name: (identifier) @name body: (_)? @body) @definition.function
 

@@ -1,0 +1,75 @@
+"""C, C++ and C#: macros and conditions that a grammar cannot read hide no definition."""
+
+from __future__ import annotations
+
+import pytest
+
+from codeqa.languages import detect
+from codeqa.parsing import parse_file
+from codeqa.types import TEXT_KINDS
+
+# ruff: noqa: E501
+MACROS = [
+    ("class dll_export Reader : public Base {\n  int read();\n};\n", "Reader Reader::read"),
+    ('class CAPABILITY("mutex") Mutex { void Lock() ACQUIRE(); };\n', "Mutex Mutex::Lock"),
+    ("struct PACKED Entry { int key() { return 1; } };\n", "Entry Entry::key"),
+    ("class API Guard final : public B { int n(); };\n", "Guard Guard::n"),
+    ("class A {\n  int get() const REQUIRES(mu_) { return n_; }\n};\n", "A A::get"),
+    ("class A {\n  int n_ GUARDED_BY(mu_) = 0;\n  int f();\n};\n", "A A::f"),
+    ("void A::put(int n) EXCLUDES(mu_) {\n}\n", "A::put"),
+    ('class W : public QObject {\n  Q_OBJECT\n  Q_CLASSINFO("a", "b")\npublic:\n  int f();\n};\n', "W W::f"),
+    ('TEST_F(Suite, Name) {\n}\nTEST_CASE("it works") {\n}\n', "Name,it works"),
+    ("BENCHMARK_F(Fix, template)(State& st) {\n}\n", "template"),
+    ("PYBIND11_MODULE(core, m) {\n}\nint f() { return 1; }\n", "core f"),
+    ("namespace a::inline v1 {\nint f() { return 1; }\n}\n", "a::v1::f"),
+    ("struct F { operator bool() const; operator const char*(); };\n", "F,F::operator bool,F::operator const char*"),
+]  # fmt: skip
+
+C_MACROS = [
+    ("void f(void)\n{\n  FOREACH(x, list) {\n  }\n}\n", "f"),
+    ("SYSCALL_DEFINE2(open, const char __user *, name, int, flags)\n{\n}\n", "open"),
+    ("PHP_METHOD(Foo, bar) {\n}\nint f(void) { return 1; }\n", "bar f"),
+    ("void f(struct x *l)\n\t__acquires(&l->lock)\n{\n}\n", "f"),
+    ("int f(void)\n{\n#ifdef A\n  if (a) {\n#else\n  if (b) {\n#endif\n  }\n}\nint g(void);\n", "f g"),
+    ("#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n}\n#ifndef A\nint no(void) {\n#else\nint g(void) {\n#endif\n}\n", "f g"),
+    ("int f(int a)\n{\n  if (a) {\n  }\n#ifdef A\n  else if (b) {\n  }\n#endif\n  else {\n  }\n}\n", "f"),
+    ("static int\n#ifdef A\nf(int a)\n#else\nno(void)\n#endif\n{\n}\n#if A\nint g(void) { }\n#else\nint h(void) { }\n#endif\n", "f g h"),
+]  # fmt: skip
+
+C_SHARP = [
+    ("public class A\n#if NET\n  : IB\n#endif\n{\n  void F() { }\n}\n", "A A.F"),
+    ("interface IA\n#if NET\n  : IB\n#else\n  : IC\n#endif\n{\n  int F();\n}\n", "IA IA.F"),
+    ("class A {\n  void F() {\n#if Q\n    if (a) {\n#else\n    if (b)\n    {\n#endif\n    }\n  }\n  int G() { return 1; }\n}\n", "A A.F A.G"),
+    ("class A {\n  public static implicit operator int(A a) => 1;\n}\n", "A,A.operator int"),
+]  # fmt: skip
+
+CASES = [("a.cpp", *case) for case in MACROS]
+CASES += [("a.c", *case) for case in C_MACROS] + [("a.cs", *case) for case in C_SHARP]
+
+
+@pytest.mark.parametrize(("path", "code", "names"), CASES, ids=[case[2] for case in CASES])
+def test_each_definition_has_its_own_name(path: str, code: str, names: str) -> None:
+    units = parse_file(path, code.encode()).units
+    defined = [unit.qualified_name for unit in units if unit.kind not in TEXT_KINDS | {"module"}]
+    assert defined == names.split("," if "," in names else None)
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        ("struct Square : Shape {\n};\n", "cpp"),
+        ("enum struct Level { Low };\n", "cpp"),
+        ("class LIB2_API Window : public Frame {\n};\n", "cpp"),
+        ("bool operator==(const P& a, const P& b);\n", "cpp"),
+        ("struct Base { virtual ~Base(); };\n", "cpp"),
+        ("struct node { struct node *next; int class; int new; };\n", "c"),
+        ("/* a class of operators */\nint f(int *a, int b : 3);\n", "c"),
+    ],
+)
+def test_a_header_is_cpp_where_only_cpp_reads_it(code: str, key: str) -> None:
+    language = detect("a.h", code.encode())
+    assert language is not None and language.key == key
+
+
+def test_a_capital_c_and_modules_are_cpp() -> None:
+    assert {parse_file(f"a{end}", b"int f();\n").language for end in (".C", ".cppm")} == {"cpp"}
