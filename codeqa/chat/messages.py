@@ -28,7 +28,7 @@ from typing import Any
 from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
 from codeqa.chat.looks import may_be_looks, read_looks
 from codeqa.chat.record import SentMessage
-from codeqa.chat.values import Gathered, ModelRequest, Piece
+from codeqa.chat.values import AnswerPiece, Gathered, ModelRequest
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import ContextBlock
 from codeqa.context.packing import pack
@@ -201,7 +201,7 @@ def ask_model(
     tools: Sequence[Mapping[str, Any]] = (),
     by_lines: bool = False,
     warning: str = "",
-) -> Generator[Piece, None, Reply]:
+) -> Generator[AnswerPiece, None, Reply]:
     """Send one request with `block` in its `messages`; yield the answer, return the reply.
 
     Citations get one form. Looks, as calls of `tools` or written `by_lines`, are withheld from the

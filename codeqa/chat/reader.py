@@ -20,7 +20,7 @@ from codeqa.chat.events import ToolStep
 from codeqa.chat.looks import LOOK_TOOLS
 from codeqa.chat.messages import TOO_LONG, Reply, ask_model, build_messages, characters_left, shrink
 from codeqa.chat.stream import RETRIES
-from codeqa.chat.values import Gathered, Piece
+from codeqa.chat.values import AnswerPiece, Gathered
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
 from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
@@ -110,7 +110,7 @@ class Reader:
         """The model's name."""
         return self.model.name
 
-    def generate(self, gathered: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, gathered: Gathered) -> Generator[AnswerPiece, None, None]:
         """Look further, round by round, and answer.
 
         Code that does not fit into the model's window is left out. If the model fails before the
@@ -153,7 +153,7 @@ class Reader:
 
     def follow(
         self, opening: Sequence[Mapping[str, Any]], window: int, cancelled: Cancelled
-    ) -> Generator[Piece, None, None]:
+    ) -> Generator[AnswerPiece, None, None]:
         """Look further and answer the messages `opening`, with a window of `window` tokens.
 
         Raises ModelError, maybe after some text.
@@ -182,7 +182,7 @@ class Reader:
 
     def _read(
         self, reading: _ReaderState, cancelled: Cancelled, warning: str
-    ) -> Generator[Piece, None, None]:
+    ) -> Generator[AnswerPiece, None, None]:
         """Send requests, round by round, until the model answers."""
         until = time.monotonic() + READING_SECONDS
         tools = [
@@ -213,8 +213,8 @@ class Reader:
                 return
 
     def _watched(
-        self, request: Generator[Piece, None, Reply], reading: _ReaderState
-    ) -> Generator[Piece, None, Reply]:
+        self, request: Generator[AnswerPiece, None, Reply], reading: _ReaderState
+    ) -> Generator[AnswerPiece, None, Reply]:
         """Yield the pieces of a request, and note whether the answer has begun.
 
         Raises ModelError when the request has failed so often that it should change its form.
@@ -238,7 +238,7 @@ class Reader:
 
     def _look(
         self, calls: Sequence[ToolCall], text: str, remark: str, reading: _ReaderState
-    ) -> Generator[Piece, None, None]:
+    ) -> Generator[AnswerPiece, None, None]:
         """Make the looks of a round at the same time, and add their results to the messages.
 
         `text` is the whole message of the model, `remark` its words before the calls.

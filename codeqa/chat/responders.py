@@ -17,7 +17,7 @@ from codeqa.chat.conversations import Conversations
 from codeqa.chat.events import Event, Generating
 from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import AnswerGenerator, AskOptions, Gathered, Piece, Routed
+from codeqa.chat.values import AnswerGenerator, AnswerPiece, AskOptions, Gathered, Routed
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm.client import Model
@@ -138,7 +138,7 @@ class PlainResponder:
     name: str
     lines_of: Callable[[Gathered], Iterator[str]]
 
-    def generate(self, gathered: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, gathered: Gathered) -> Generator[AnswerPiece, None, None]:
         """Yield the answer line by line, each section when it is needed.
 
         Raises StorageError when stored data can be neither read nor deleted.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.stream import Steps
-from codeqa.chat.values import ConversationSoFar, Question, Routed, Vector
+from codeqa.chat.values import CompletedBy, ConversationSoFar, Question, Routed, Vector
 from codeqa.errors import CodeQAError
 from codeqa.routing.followup import (
     STAYS,
@@ -72,14 +72,10 @@ class Router:
             decision, problems = self.hooks.run(
                 "policy_override", planned, features=features, intent=intent, question=question.text
             )
-        standalone, completed_by = "", ""
+        standalone = ""
+        completed_by: CompletedBy = ""
         if _needs_completing(question, so_far, features, decision):
-            standalone = understood.question if understood else ""
-            completed_by = "model" if standalone else "carried"
-            if not standalone:
-                standalone = complete_by_words(question.text, so_far.history, so_far.names)
-            if standalone == question.text:
-                completed_by = ""
+            standalone, completed_by = _completed(question, so_far, understood)
         query = parse_query(standalone, path=question.mask) if standalone else question.query
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
@@ -176,6 +172,18 @@ class Router:
             return PolicyDecision("knowledge_base", reply=ISSUE, rules=(ISSUE,))
         retrieval = question.options.retrieval or self.settings.retrieval
         return decide(features, intent, auto=retrieval == "auto")
+
+
+def _completed(
+    question: Question, so_far: ConversationSoFar, understood: Understood | None
+) -> tuple[str, CompletedBy]:
+    """Return a follow-up as a standalone question, and how it was made."""
+    completed_by: CompletedBy = "model"
+    standalone = understood.question if understood else ""
+    if not standalone:
+        completed_by = "carried"
+        standalone = complete_by_words(question.text, so_far.history, so_far.names)
+    return standalone, "" if standalone == question.text else completed_by
 
 
 def _needs_completing(

@@ -30,7 +30,7 @@ from codeqa.chat.record import (
     Tokens,
     TurnRecord,
 )
-from codeqa.chat.values import Checked, Gathered, ModelRequest, Piece, Question, Routed
+from codeqa.chat.values import AnswerPiece, Checked, Gathered, ModelRequest, Question, Routed
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
@@ -155,7 +155,7 @@ class Stream:
         replaced = self.routed.so_far.replaced if self.routed else None
         self.keep &= bool(self.pieces or not (replaced and replaced.answer))
 
-    def take(self, piece: Piece, toolbox: Toolbox) -> Iterator[Event]:
+    def take(self, piece: AnswerPiece, toolbox: Toolbox) -> Iterator[Event]:
         """Note a piece that a responder yields, and yield its events for the user.
 
         Citations are checked against the index of `toolbox`. Raises ModelError when requests have

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
 from codeqa.routing.intents import Intent, Reading
+from codeqa.routing.mode import WholeFiles
 from codeqa.routing.personal import PersonalReading
 from codeqa.routing.policy import Features, PolicyDecision
 from codeqa.search.query import Query
@@ -37,6 +38,8 @@ Vector: TypeAlias = NDArray[np.float32]
 
 Span: TypeAlias = tuple[str, int, int]
 """Path, first and last line."""
+
+CompletedBy = Literal["", "carried", "model"]
 
 
 # The question.
@@ -77,7 +80,7 @@ class Question:
     mode: str
     mode_chosen: bool
     """True if the user chose the mode; else the words did."""
-    whole_files: str
+    whole_files: WholeFiles
     """`files` or `all` where whole files are asked for, else ''."""
     mask: str
     """The pattern for `all`; '' for every file."""
@@ -148,8 +151,8 @@ class Routed:
     """The completed text of a follow-up that says too little alone; '' for any other question."""
     query: Query
     """The query to search for: the question, or `standalone`, parsed."""
-    completed_by: str
-    """How `standalone` was made: `model`, `carried` (words of earlier questions), or ''."""
+    completed_by: CompletedBy
+    """How `standalone` was made; `carried`: with words of earlier questions."""
     facts: Mapping[str, str]
     """Facts about the user that are to be stored."""
     problems: tuple[str, ...]
@@ -294,7 +297,7 @@ class ModelRequest:
     """A sentence for the user."""
 
 
-Piece = str | ModelRequest | ToolStep | Reasoning | RetryWait | TokenUsage
+AnswerPiece = str | ModelRequest | ToolStep | Reasoning | RetryWait | TokenUsage
 """Text of the answer, and between it requests, looks, thoughts and pauses; at the end the tokens
 that the provider counted."""
 
@@ -306,7 +309,7 @@ class AnswerGenerator(Protocol):
     def name(self) -> str:
         """Return its name for users: the model, `extractive` or `app`."""
 
-    def generate(self, gathered: Gathered, /) -> Generator[Piece, None, None]:
+    def generate(self, gathered: Gathered, /) -> Generator[AnswerPiece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
 
         Ends when `gathered.cancelled()` is true; closing the generator stops the work. Raises

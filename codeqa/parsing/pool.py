@@ -51,7 +51,7 @@ _BOOT = (
 
 
 class FileResult(NamedTuple):
-    """What became of one file. One of `packed`, `reason` and `unchanged` is set."""
+    """The result for one file. One of `packed`, `reason` and `unchanged` is set."""
 
     path: str
     size: int = 0

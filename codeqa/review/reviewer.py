@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.chat.reader import Reader
-from codeqa.chat.values import Gathered, ModelRequest, Piece
+from codeqa.chat.values import AnswerPiece, Gathered, ModelRequest
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context.block import ContextBlock, unit_chunk
@@ -50,7 +50,7 @@ NO_MODEL_ASKED = (
 
 _MARK = re.compile(r"\[((?:END OF )?ISSUE)\]", re.IGNORECASE)
 
-Progress = Piece | IssueReport
+Progress = AnswerPiece | IssueReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Reviewer:
         """Return the name of this responder: the model's."""
         return self.model.name if self.model else EXTRACTIVE
 
-    def generate(self, gathered: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, gathered: Gathered) -> Generator[AnswerPiece, None, None]:
         """Yield a review as Markdown; the first line of the question is the issue's title.
 
         Raises as `review` does.

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -364,8 +365,8 @@ class Intent:
     """One of INTENTS."""
     confidence: float
     """Probability from 0 to 1."""
-    source: str
-    """`tag`, `user`, `cache`, `heuristics` (words) or `model`."""
+    source: Literal["tag", "user", "cache", "heuristics", "model"]
+    """`heuristics`: words decided; `user`: a mode that the user chose."""
     reason: str = ""
     """What decided, in words."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from codeqa.errors import UsageError
 from codeqa.types import MODES
 
 DEFAULT_MODE = MODES[0]
+WholeFiles = Literal["", "files", "all"]
 
 ISSUE = "issue"
 """The command `/issue` has the text after it reviewed; it has no prompt `mode_issue`."""
@@ -36,9 +38,10 @@ def read_mode(question: str, default: str = "") -> tuple[str, str]:
     return default or DEFAULT_MODE, question
 
 
-def read_whole(question: str) -> tuple[str, str, str]:
+def read_whole(question: str) -> tuple[WholeFiles, str, str]:
     """Return `files`, `all` or '', the mask of the files (`src/*.py`) or '', and the question."""
     match = _WHOLE.match(question)
     if match is None:
         return "", "", question
-    return match[2].lower(), match[3] or "", match[1] + question[match.end() :]
+    kind: WholeFiles = "all" if match[2].lower() == "all" else "files"
+    return kind, match[3] or "", match[1] + question[match.end() :]

@@ -31,7 +31,7 @@ from typing import Any
 
 from codeqa.chat.events import ToolStep
 from codeqa.chat.responders import Responders
-from codeqa.chat.values import Gathered, ModelRequest, Piece
+from codeqa.chat.values import AnswerPiece, Gathered, ModelRequest
 from codeqa.engine import Engine, open_engine, whole_answer
 from codeqa.errors import CodeQAError, ModelError
 from codeqa.settings import load_settings
@@ -72,7 +72,7 @@ class Watched:
         self.responder = self.responders.choose(*chosen)
         return self
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[AnswerPiece, None, None]:
         for piece in self.responder.generate(asked):
             if isinstance(piece, ModelRequest):
                 sent = self.requests

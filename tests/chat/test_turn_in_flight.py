@@ -30,7 +30,7 @@ from serving import PATIENT, serving
 from waiting import AT_ONCE, LOOK_AGAIN, PATIENCE, Clock, until
 
 from codeqa.chat.events import Asked, Event
-from codeqa.chat.values import AskOptions, Gathered, Piece
+from codeqa.chat.values import AnswerPiece, AskOptions, Gathered
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
@@ -56,7 +56,7 @@ class Dictated:
     name: str = "dictated"
     pieces: queue.Queue[str | None] = field(default_factory=queue.Queue)
 
-    def generate(self, asked: Gathered) -> Iterator[Piece]:
+    def generate(self, asked: Gathered) -> Iterator[AnswerPiece]:
         while True:
             until(lambda: asked.cancelled() or not self.pieces.empty())
             if asked.cancelled() or (piece := self.pieces.get()) is None:

@@ -17,7 +17,7 @@ from waiting import PATIENCE, Clock
 
 from codeqa.chat.events import Event
 from codeqa.chat.question import read_question
-from codeqa.chat.values import AskOptions, Gathered, Piece
+from codeqa.chat.values import AnswerPiece, AskOptions, Gathered
 from codeqa.engine import Engine, open_engine
 from codeqa.routing.intents import Intent, by_words, read
 from codeqa.routing.personal import read_personal
@@ -95,7 +95,7 @@ class Listener:
     says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
     during: Callable[[], None] = lambda: None
 
-    def generate(self, asked: Gathered) -> Iterator[Piece]:
+    def generate(self, asked: Gathered) -> Iterator[AnswerPiece]:
         self.asked.append(asked)
         for piece in self.says:
             self.during()

@@ -15,8 +15,8 @@ PARTICIPLES = frozenset({
 RIDDLES = ("What ", "That ", "Of ", "Whether ", "Where ", "How ", "Those ")
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
-MOST_PARTICIPLES, MOST_RIDDLES = 8, 12
-"""Lower them when the counts have fallen; never raise them."""
+MOST_PARTICIPLES = 4
+"""Stored or public names: a field of turns, one of events, and the arguments of a hook."""
 
 
 @cache
@@ -69,4 +69,4 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
                 text = ast.get_docstring(node) or ""
                 if text.startswith(RIDDLES):
                     riddles.append(f"{path}: {text.splitlines()[0]}")
-    assert len(riddles) <= MOST_RIDDLES, "\n".join(riddles)
+    assert not riddles, "\n".join(riddles)

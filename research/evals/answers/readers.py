@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codeqa.chat.citations import CitationWriter, CitedCode
 from codeqa.chat.messages import build_messages
-from codeqa.chat.values import Gathered, Piece
+from codeqa.chat.values import AnswerPiece, Gathered
 from codeqa.code.tools import Toolbox
 from codeqa.types import Chunk
 from research.evals.answers.cases import Case, says, shown_lines
@@ -26,7 +26,7 @@ class PerfectReader:
 
     name = "perfect reader"
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[AnswerPiece, None, None]:
         """Yield a line for each word that is to be said and stands there, and one for each labelled
         place."""
         case = self.cases.get(asked.question)
@@ -65,7 +65,7 @@ class RecordedAnswers:
 
     name = "recorded"
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[AnswerPiece, None, None]:
         """Yield the recorded answer, an empty line where there is none."""
         chunks = asked.block.chunks
         writer = CitationWriter(chunks, CitedCode.of(self.toolbox, chunks))
@@ -82,7 +82,7 @@ class PromptWriter:
 
     name = "prompts"
 
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[AnswerPiece, None, None]:
         """Write one prompt; yield nothing of weight."""
         if file := self.files.get(asked.question):
             parts = []
