@@ -144,8 +144,8 @@ def _close(group: _Group, assumed: dict[bytes, bool], output: bytearray) -> _Bra
         return branches[0]
     chosen = _Branch(b"", True, 0, len(group.brackets), brackets=group.brackets)
     for branch in branches:
-        known = assumed.get(branch.name)
-        if not chosen.start and known in (None, branch.value):
+        value = assumed.get(branch.name)
+        if not chosen.start and value in (None, branch.value):
             chosen = branch
             assumed.setdefault(branch.name, branch.value)
         else:
