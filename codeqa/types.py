@@ -106,7 +106,8 @@ class Reference:
     unit_id: str = ""
     """The unit around it; '' for module level outside every unit."""
     receiver: str = ""
-    """Text before the name (`self`, `app`, `pkg`), when the grammar gives one."""
+    """Text before the name (`self`, `app`, `pkg`), when the grammar gives one; of an import the
+    other name that the file gives it (`*` for all names), or without a module exports it as."""
     module: str = ""
     """The import specifier that binds the name or its receiver in this file. `#Client` after it,
     or alone, says that the receiver is an object of the class Client."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Literal, cast
 
 from codeqa.asked import asks, question_pattern
@@ -13,8 +15,11 @@ from codeqa.code.evidence import LIKELY, MOST_EDGES, SELF_NAMES, SHORT_NAME, Usa
 from codeqa.code.imports import import_evidence
 from codeqa.code.names import related
 from codeqa.code.usages import usages
+from codeqa.languages import detect, language_called
 from codeqa.search.query import QUESTION_WORDS
 from codeqa.store import Tables
+from codeqa.store.records import INDEXED
+from codeqa.text import counted, some_of
 from codeqa.text.tokens import last_word, name_key, words
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
 
@@ -35,6 +40,8 @@ MOST_RELATIONS = 4
 """Relations that are followed one after another: "its callers' callers' tests"."""
 FRONTIER = 8
 """Definitions whose relations are followed further."""
+MOST_ENDINGS = 6
+"""Endings named of the files whose references are not read."""
 WORDS_BESIDE = 1
 """Words that such a question may have beside those of the relation: with more of them it asks
 something else, "what happens to the session when it is called twice?"."""
@@ -90,6 +97,27 @@ def callers(
             note = f"through {site.through}" if site.through else ""
             calls.setdefault(caller.id, Call(caller, unit, site.reference.line, note))
     return list(calls.values()), doubtful
+
+
+def unread(tables: Tables, units: Iterable[Unit]) -> str:
+    """Say in which files `units` may be used unseen, where nothing else uses them; '' for none."""
+    languages = {unit.language for unit in units}
+    kinds, broken = Counter[str](), 0
+    for file in tables.files():
+        language = language_called(file.language)
+        if file.status != INDEXED or file.broken:
+            other = detect(file.path)
+            broken += other is not None and any(related(other.name, name) for name in languages)
+        elif not (language.grammar or language.holds or language.cell_language):
+            kinds[PurePosixPath(file.path).suffix or file.path] += 1
+    parts: list[str] = []
+    if kinds:
+        endings = some_of([ending for ending, _ in kinds.most_common()], MOST_ENDINGS)
+        files = counted(kinds.total(), "file")
+        parts.append(f"{files} of kinds whose references are not read ({endings})")
+    if broken:
+        parts.append(f"{counted(broken, 'file')} that could be read only in part or not at all")
+    return f"Not seen: what is in {' and '.join(parts)}; grep finds it. " if parts else ""
 
 
 def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:

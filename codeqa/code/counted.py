@@ -161,20 +161,12 @@ def _put_names(box: Toolbox, tool: str, values: dict[str, str], subjects: Sequen
 
 
 def _result(box: Toolbox, tool: str, values: dict[str, str]) -> ToolResult | None:
-    """Return the result of the tool, None if it is no answer: the search then finds more.
-
-    For a name without callers `values` become those of the references to it.
-    """
+    """Return the result of the tool, None if it is no answer: the search then finds more."""
     result = TOOLS[tool].call(box, values)
     if result.unknown and not _CODE_LIKE.search(result.unknown):
         return None
     if " " in values.get("pattern", "") and not result.total:
         return None  # a message is put together while a program runs
-    if values.get("want") == "callers" and not (result.total or result.unknown):
-        uses = TOOLS[tool].call(box, values | {"want": "references"})
-        if uses.total:  # as a decorator, or handed on
-            values["want"] = "references"
-            return uses
     return result
 
 

@@ -7,6 +7,7 @@
 | the import leads to its class | TYPED | `cart: Cart`, then `cart.total()` |
 | no import, in the same folder | TYPED | Go, where a folder is a package |
 | the file imports everything | TYPED | `from shop.cart import *`, then `total()` |
+| the file renames it | `imports.py` | `import Tray from "./cart"`, then `new Tray()` |
 | another module hands it on | TYPED | `from shop import Cart`: `shop/__init__.py` imports it |
 | `self`, in a subclass of its class | SUBCLASS | `self.total()` in `class Basket(Cart)` |
 | the receiver has its class's name | RECEIVER_NAME | `cart.total()`: only `Cart` has a `total` |
@@ -22,10 +23,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
 
+from codeqa.code.exports import Exports
 from codeqa.code.imports import NONE, import_evidence, resolves_imports, split_address
 from codeqa.code.inheritance import MAX_CLASSES_FOLLOWED
 from codeqa.code.names import holder_name, language_name, related, same_named
@@ -96,6 +98,8 @@ class Surroundings:
         of_class = unit.kind in METHOD_KINDS and bool(unit.class_name)
         self._is_member = of_class and unit.kind != "constructor"
         """True if the unit is reached through its class or an object of it."""
+        extension = language_called(unit.language).extension
+        self._extends = bool(extension and re.search(extension, unit.signature))
         # Read file by file, for wildcards and re-exports.
         self.imports = cache(self._imports)
         self.is_called_like = cache(self._is_called_like)  # one receiver stands at many references
@@ -132,7 +136,12 @@ class Surroundings:
         """Unit id → the class that this unit belongs to."""
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
         carriers = edges if outer == name else tables.references(name=[outer], limit=MOST_EDGES)
-        self.exporters = self._exporters(carriers)
+        self.exports = Exports(
+            tables, unit.path, outer, carriers, leads=self.leads, imports=self.imports
+        )
+        self.exporters = self._exporters(carriers) | (self.exports.paths - {unit.path})
+        if outer == name:
+            self._references = [*edges, *self.exports.renamed(MOST_EDGES)]
 
     def judged(self) -> dict[Reference, UsageSite]:
         """Return the references that are taken for a use of the unit."""
@@ -144,11 +153,18 @@ class Surroundings:
         return sites
 
     def _evidence(self, reference: Reference) -> float:
+        if reference.kind == "import" and reference.receiver:
+            reference = replace(reference, receiver="")
         if reference.target:
             if reference.target == self._unit.id:
                 return reference.confidence
             is_sibling = reference.target in self.siblings
             return min(reference.confidence, OVERLOADED) if is_sibling else NONE
+        if not self._is_member and reference.name in self.exports.local(reference.path):
+            paths = self.exports.paths if reference.module else ()
+            return max(
+                (self.leads(reference, reference.module, path) for path in paths), default=NONE
+            )
         module, mark, known_class = reference.module.rpartition(CLASS_MARK)
         if mark and known_class.isidentifier():
             return self._of_class(reference, module, known_class)
@@ -166,15 +182,16 @@ class Surroundings:
     def _imported(self, reference: Reference, path: str) -> float:
         """Rate the evidence that the import leads to `path`, and there to the unit."""
         head, tail = split_address(reference.module)
-        if self._owner and tail == self._owner:
+        names = {self._owner} | self.exports.exported(path) | self.exports.local(reference.path)
+        if self._owner and tail in names:
             confidence = self.leads(reference, head, path)
             if confidence:
-                own = reference.receiver in ("", self._owner)
+                own = reference.receiver in ("", *names)
                 return confidence if own else min(confidence, TYPED)
         confidence = self.leads(reference, reference.module, path)
         if not confidence or self.enclosed:
             return NONE
-        if not self._is_member or self._owner in (tail, last_word(reference.receiver)):
+        if not self._is_member or not names.isdisjoint((tail, last_word(reference.receiver))):
             return confidence
         # Without a receiver it is a function of that module, not a member of its class.
         # Where one word is the whole specifier, it names a file or folder, never the class in it.
@@ -197,9 +214,13 @@ class Surroundings:
         spread = known_class == self._owner and language_called(self._unit.language).spread_classes
         if reference.receiver in SELF_NAMES and not spread:
             return self._received(reference)
+        if known_class in self.exports.local(reference.path):
+            known_class = self._owner
         if known_class != self._owner:
             if self.is_heir(known_class):
                 return SUBCLASS
+            if self._extends:
+                return self._by_name(1.0)
             return NONE if known_class in self.rival_owners else OTHER_CLASS
         if not module:
             near = PurePosixPath(reference.path).parent == PurePosixPath(self._unit.path).parent

@@ -53,9 +53,11 @@ class Language:
     name_prefix: str = ""
     masks: tuple[list[str], ...] = ()
     repairs: tuple[list[str], ...] = ()
+    code: str = ""
     item_macros: bool = False
     claims: tuple[list[str], ...] = ()
     family: str = ""
+    extension: str = ""
     import_rule: str = ""
     import_files: tuple[str, ...] = ()
     compiled_from: Mapping[str, list[str]] = field(default_factory=dict)

@@ -21,12 +21,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from codeqa.languages import Language, detect, languages, query_text
+from codeqa.languages import Language, detect, language_called, languages, query_text
 from codeqa.parsing.branches import join_branches
 from codeqa.parsing.comments import docstring_text
 from codeqa.parsing.definitions import find_definitions, nest
 from codeqa.parsing.documents import parse_document
-from codeqa.parsing.references import FoundName, TypedName, find_imports, references
+from codeqa.parsing.references import FoundName, TypedName, exports, find_imports, references
 from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
@@ -54,7 +54,17 @@ _READ_BYTES = 1 << 12
 larger parts cost more there than they save here."""
 
 _FAMILIES = frozenset(
-    {"definition", "scope", "reference", "import", "variable", "comment", "attribute", "outer"}
+    {
+        "definition",
+        "scope",
+        "reference",
+        "import",
+        "export",
+        "variable",
+        "comment",
+        "attribute",
+        "outer",
+    }
 )
 """First words of captures that say what their pattern is for."""
 
@@ -115,6 +125,7 @@ class Grammar:
     patterns: tuple[Pattern, ...]
     masks: Masks = ()
     repairs: Masks = ()
+    code: re.Pattern[bytes] | None = None
 
 
 class ItemMacro(NamedTuple):
@@ -150,7 +161,9 @@ def grammar(key: str) -> Grammar:
     text = query_text(language)
     query = tree_sitter.Query(compiled, text)
     masks, repairs = _masks(language.masks), _masks(language.repairs)
-    return Grammar(language, compiled, query, tuple(_patterns(query, text)), masks, repairs)
+    code = re.compile(language.code.encode()) if language.code else None
+    patterns = tuple(_patterns(query, text))
+    return Grammar(language, compiled, query, patterns, masks, repairs, code)
 
 
 def _masks(rules: Iterable[list[str]]) -> Masks:
@@ -158,6 +171,18 @@ def _masks(rules: Iterable[list[str]]) -> Masks:
         (re.compile(rule.encode()), tuple(fill.encode() for fill in fills))
         for rule, *fills in rules
     )
+
+
+def _code_of(grammar: Grammar, text: bytes) -> bytes:
+    """Overwrite with line ends what is not code."""
+    if grammar.code is None:
+        return text
+    buffer = bytearray(b"\n" * len(text))
+    for match in grammar.code.finditer(text):
+        for first, last in match.regs[1:]:
+            if first >= 0:
+                buffer[first:last] = text[first:last]
+    return bytes(buffer)
 
 
 def readable(masks: Masks, data: bytes, blanks: list[tuple[int, int]]) -> bytes:
@@ -185,7 +210,7 @@ def parse_masked(
 
     Raises TooSlowError.
     """
-    data = readable(grammar.masks, text, blanks)
+    data = readable(grammar.masks, _code_of(grammar, text), blanks)
     tree, macros = parse(grammar, data)
     if grammar.repairs and tree.root_node.has_error:
         repaired = readable(grammar.repairs, join_branches(data), blanks)
@@ -331,7 +356,37 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
             parsed = replace(file, replaced_bytes=replaced, masked=masked)
         except TooSlowError:
             parsed = replace(parsed, has_errors=True)
-    return parsed if parsed.units else replace(parsed, units=parse_document(path, text, name, role))
+    if parsed.units:
+        return parsed
+    parsed = replace(parsed, units=parse_document(path, text, name, role))
+    return _with_cells(parsed, role) if language and language.cell_language else parsed
+
+
+def _with_cells(notebook: ParsedFile, role: str) -> ParsedFile:
+    """Add the definitions and references of a notebook's cells, whose units are line by line."""
+    cells: dict[int, str] = {}
+    """Line → id of the cell."""
+    lines: dict[int, str] = {}
+    language = language_called(language_called(notebook.language).cell_language)
+    for unit in notebook.units:
+        texts = unit.source_code.split("\n")
+        if unit.language == language.name and len(texts) == unit.end_line - unit.start_line + 1:
+            for number, text in enumerate(texts, unit.start_line):
+                cells[number] = unit.id
+                lines[number] = "" if text.lstrip()[:1] in ("%", "!", "?") else text
+    code = "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+    try:
+        file = extract(notebook.path, code.encode("utf-8"), language.key, role)
+    except TooSlowError:
+        return replace(notebook, has_errors=True)
+    definitions = tuple(unit for unit in file.units if unit.is_definition)
+    ids = {unit.id for unit in definitions}
+    edges = tuple(
+        edge if edge.unit_id in ids else replace(edge, unit_id=cells.get(edge.line, ""))
+        for edge in file.references
+    )
+    units = sorted(notebook.units + definitions, key=lambda unit: (unit.start_line, -unit.end_line))
+    return replace(notebook, units=tuple(units), references=edges)
 
 
 def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
@@ -368,6 +423,7 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     units, unit_at = build_units(source, definitions, matches.module_doc)
     imports = list(find_imports(source, matches.imports))
     edges = references(source, names, matches.variables, definitions, top, imports, unit_at)
+    edges += exports(source, matches.exports)
     has_errors = tree.root_node.has_error
     return ParsedFile(path, spec.language.name, units, tuple(edges), has_errors=has_errors)
 
@@ -379,6 +435,7 @@ class _Matches:
         self._source = source
         self.definitions: list[tuple[int, str, str, Captures]] = []
         self.imports: list[Captures] = []
+        self.exports: list[tuple[int, str, str]] = []
         self.outer: dict[int, int] = {}
         self.names: dict[int, FoundName] = {}
         self.variables: dict[int, TypedName] = {}
@@ -404,14 +461,21 @@ class _Matches:
             self.outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
         elif family == "import":
             self.imports.append(captures)
-        elif family == "variable":
-            self._add_variable(captures)
+        elif family in ("export", "variable"):
+            (self._add_variable if family == "variable" else self._add_export)(captures)
         elif family == "doc":
             first, last = captures["doc"][0], captures["doc"][-1]
             self.module_doc = docstring_text(self._source.slice(first.start_byte, last.end_byte))
 
+    def _add_export(self, captures: Captures) -> None:
+        name = captures["export.name"][0]
+        known_as = captures.get("export.alias", [name])[0]
+        words = self._source.text_of(name), self._source.text_of(known_as)
+        self.exports.append((name.start_byte, *words))
+
     def _add_variable(self, captures: Captures) -> None:
         types, member = captures.get("variable.type"), captures.get("variable.member")
-        variable = member or captures.get("variable")
-        if variable and types:
-            self.variables[variable[0].start_byte] = (variable[0], types[0], member is not None)
+        variable, value = member or captures.get("variable"), types or captures["variable.copied"]
+        if variable and (types or variable[0].start_byte not in self.variables):
+            known = (variable[0], value[0], member is not None, types is None)
+            self.variables[variable[0].start_byte] = known

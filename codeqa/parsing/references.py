@@ -51,11 +51,15 @@ MAX_RECEIVER = 80
 FoundName = tuple[int, int, "tree_sitter.Node | None", str]
 """Rank, end offset, receiver node and kind of a reference, by its start offset."""
 
-TypedName = tuple["tree_sitter.Node", "tree_sitter.Node", bool]
-"""A variable, its type, and whether it belongs to the class around it, by its start offset."""
+TypedName = tuple["tree_sitter.Node", "tree_sitter.Node", bool, bool]
+"""A variable, its type, whether it belongs to the class around it, and whether instead of the type
+another variable is given, by its start offset."""
 
 _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 """`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
+
+_MADE = re.compile(r"\(?new ([\w.]+)\(.*")
+"""A receiver that is made there: `new Client(url)`."""
 
 _ADDRESS_QUOTES = "\"'`<>"
 _NAME_QUOTES = ("`", '"', "[")
@@ -74,6 +78,8 @@ class Import(NamedTuple):
     name: str
     """'' for the module itself, `*` for everything in it."""
     local: str
+    alias: str = ""
+    """`local` where it is written as another name, `*` for everything."""
 
 
 def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import]:
@@ -102,7 +108,7 @@ def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import
         else:
             module = separator.join(parts + [module] if module else parts) or module
         local = alias or name or _last_word(module, separator)
-        yield Import(start, module, name, local)
+        yield Import(start, module, name, local, WILDCARD if name == WILDCARD else alias)
 
 
 def _import_of(source: Source, captures: Captures) -> tuple[int, str, str, str]:
@@ -244,18 +250,34 @@ class Resolver:
             return module
         return f"{module}{CLASS_MARK}{last_word(type_name)}"
 
+    def learn(self, source: Source, typed_name: TypedName, scope: Definition | None) -> None:
+        """Note the type of a variable."""
+        variable, node, member, copied = typed_name
+        type_name = source.text_of(node)
+        if copied:
+            type_name = self._type_of(type_name, scope)
+        is_known = type_name in self.names or type_name in self.bound
+        if type_name and (is_known or not _TYPE_PARAMETER.fullmatch(type_name)):
+            place = _owner_of(scope) if member else _type_key(scope)
+            self.types[place, source.text_of(variable)] = type_name
+
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
-        types = self.types
+        types, receiver = self.types, receiver.replace("->", ".").rstrip("!?")
+        if "new " in receiver and (match := _MADE.fullmatch(receiver)):
+            return match[1]
         root, _, rest = receiver.partition(".")
+        owner = _owner_of(scope)
         if rest:
             if root in self.language.self_names or _is_self(root, scope):
-                return types.get((_owner_of(scope), rest), "")
+                return types.get((owner, rest), "")
             return ""
         while scope is not None:
             if type_name := types.get((_type_key(scope), receiver)):
                 return type_name
             scope = scope.parent
-        return types.get(("", receiver), "")
+        # The last is that of a method outside of its class: C++ `void Foo::bar() {…}`.
+        member = types.get((owner, receiver), "") if self.language.implicit_self else ""
+        return member or types.get(("", receiver), "")
 
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
         if name not in self.names:
@@ -321,16 +343,18 @@ def references(
     resolver = Resolver(source.language, imports, definitions, top)
     _drop_definitions(names, definitions, imports)
     by_offset = {imported.offset: imported for imported in imports}
-    scopes = _Scopes(definitions)
     result: list[Reference] = []
-    # In source order: every name needs the scopes and types before it.
+    # A class's fields are known in all of it, and so in each of two rounds. For the rest in source
+    # order: every name needs the scopes and types before it.
+    scopes = _Scopes(definitions)
+    for start in sorted(variables):
+        resolver.learn(source, variables[start], scopes.at(start))
+    scopes = _Scopes(definitions)
     for start in sorted(names.keys() | variables.keys() | by_offset.keys()):
         scope = scopes.at(start)
         resolver.place = start
         if start in variables:
-            variable, type_node, member = variables[start]
-            place = _owner_of(scope) if member else _type_key(scope)
-            resolver.types[place, source.text_of(variable)] = source.text_of(type_node)
+            resolver.learn(source, variables[start], scope)
         if start in names:
             if (resolved := _resolved(source, resolver, start, names[start], scope)) is None:
                 continue
@@ -340,7 +364,7 @@ def references(
             imported = by_offset[start]
             module, kind = imported.module, "import"
             name = module if imported.name in ("", WILDCARD) else imported.name
-            receiver, target_id, confidence, quoted = "", "", 0.0, False
+            receiver, target_id, confidence, quoted = imported.alias, "", 0.0, False
         else:
             continue
         line = source.line_of(start)
@@ -351,6 +375,16 @@ def references(
             source.path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
         ))  # fmt: skip
     return result
+
+
+def exports(source: Source, names: Iterable[tuple[int, str, str]]) -> list[Reference]:
+    """Return an import without a module for each name of the file and the one it is exported as."""
+    edges: list[Reference] = []
+    for start, name, known_as in dict.fromkeys(names):
+        line = source.line_of(start)
+        column = len(source.slice(source.line_starts[line - 1], start)) + 1
+        edges.append(Reference(source.path, line, column, name, "import", receiver=known_as))
+    return edges
 
 
 def _drop_definitions(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from codeqa.asked import asks, question_pattern, word_list
-from codeqa.code.calls import Call, RelationWalk, is_test, tests_of
+from codeqa.code.calls import Call, RelationWalk, is_test, tests_of, unread
 from codeqa.code.descriptions import (
     COMMENT_MARKS,
     bullet_list,
@@ -262,7 +262,8 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
             outer = next((method for method in methods if method.end_line >= unit.end_line), unit)
             tests.setdefault(outer.span, (outer, uses.get(unit.id, "")))
     if not tests:
-        return "**No test was found** that uses this or holds its words."
+        nothing = "**No test was found** that uses this or holds its words."
+        return f"{nothing} {unread(tables, [])}".strip()
     files = list(dict.fromkeys(unit.path for unit, _ in tests.values()))
     listed = sorted(list(tests.values())[:MOST_TESTS], key=lambda pair: files.index(pair[0].path))
     items = [f"- {cite_unit(unit)} {code_span(unit.qualified_name)}{use}" for unit, use in listed]

@@ -69,6 +69,17 @@ class Catalogue:
         return paths_by_name
 
     @functools.cached_property
+    def whole_imports(self) -> Mapping[str, Sequence[Reference]]:
+        """Map the last word of an address to the imports of whole files by addresses that end so.
+
+        The word is without the file's ending; '' for `.`, `..` and addresses that end in a slash.
+        """
+        imports: dict[str, list[Reference]] = {}
+        for edge in _references(self._reader, "kind = 'import' AND name = module", MOST_NAMES):
+            imports.setdefault(file_word(edge.module), []).append(edge)
+        return imports
+
+    @functools.cached_property
     def languages(self) -> frozenset[str]:
         """Return the languages that at least one indexed file is written in."""
         return frozenset(self.files["language"].unique().to_pylist()) - {""}
@@ -166,6 +177,11 @@ def file_records(rows: pa.Table) -> list[FileRecord]:
     """Return rows of the manifest as records, sorted by path."""
     records = [FileRecord(**row) for row in rows.to_pylist()]
     return sorted(records, key=lambda record: record.path)
+
+
+def file_word(path: str) -> str:
+    """Return the first word of a file's name: `count` for `lib/count.service.ts`."""
+    return path.rpartition("/")[2].partition(".")[0]
 
 
 def _references(reader: TableReader, condition: str, limit: int) -> tuple[Reference, ...]:

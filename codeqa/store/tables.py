@@ -208,6 +208,10 @@ class Tables:
         condition = all_of(*starmap(self._reader.one_of, columns.items()))
         return list(self.catalogue().references(condition, limit))
 
+    def copy_now(self) -> None:
+        """Copy an index that is not too large into memory, for thousands of lookups."""
+        self._cache.make(self._reader.snapshot())
+
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
         """Return the path, name and module of up to `limit` references to another module.
 

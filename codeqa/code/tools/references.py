@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from codeqa.code.calls import is_test
+from codeqa.code.calls import is_test, unread
 from codeqa.code.evidence import LIKELY, MOST_EDGES, SURENESS, UsageSite, sureness
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
@@ -45,12 +45,17 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     units = definitions(tables, name)
     plain_name = name.removesuffix("()")
     edges = tables.references(name=[last_word(plain_name)], limit=MOST_EDGES)
+    edges = [edge for edge in edges if edge.kind != "import" or edge.module]  # no exports
     meanings = _meanings(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
         owner = plain_name.rpartition(".")[0]
         same_owner = [edge for edge in edges if owner in ("", edge.receiver)]
         meanings = {UsageSite(edge, 0.0): "" for edge in same_owner}
     sites = [site for site in meanings if kind in ("", site.reference.kind)]
+    verb = "called" if kind else "referred to"
+    if kind and not sites:  # nothing calls it by name: who hands it on is nearest to a caller
+        sites = [site for site in meanings if site.reference.kind == "use"]
+        verb = "never called by name, but used as a value" if sites else verb
     if not units and not sites:
         return no_definition(tables, name)
     groups = use_spans(tables, sites, kind)
@@ -61,25 +66,32 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         sentences.append(f"{name} is not defined here.")
     if len({(unit.path, unit.qualified_name) for unit in units}) > 1:  # overloads are one
         sentences.append(_shares(units, Counter(meanings[site] for site in sites)))
-    if others := len(meanings) - len(sites):
-        places = counted(others, "place")
-        sentences.append(f"Not counted: {places} of another kind, such as imports.")
-    if (further := len(edges) - len(meanings)) > 0:
-        places = counted(further, "further place")
-        sentences.append(f"{places} of that name may mean something else.")
-    verb = "called" if kind else "referred to"
+    sentences += _left_out(len(meanings) - len(sites), len(edges) - len(meanings))
     at_least = ""
     if len(edges) == MOST_EDGES:
         at_least = AT_LEAST
         sentences.append(f"Only the first {MOST_EDGES:,} places of that name were looked at.")
     first = [span for span, _ in groups[:MOST_REFERENCES]]
     end = units[0].qualified_name if len(units) == 1 else last_word(name)
+    sentences.append(UNSEEN if sites else unread(tables, units) + UNSEEN)
     return list_result(
         f"{name} is {verb} in {at_least}{counted(len(sites), 'place')}", parts,
         "grep finds all lines that hold the name.", total=len(sites),
         left=len(shown_spans) - len(parts), places=tuple(first), edges=_edges_to(end, first),
-        completeness=" ".join(sentences + [UNSEEN]),
+        completeness=" ".join(sentences),
     )  # fmt: skip
+
+
+def _left_out(others: int, further: int) -> list[str]:
+    """Return sentences that count the places of another kind, and those of another meaning."""
+    sentences: list[str] = []
+    if others:
+        places = counted(others, "place")
+        sentences.append(f"Not counted: {places} of another kind, such as imports.")
+    if further > 0:
+        places = counted(further, "further place")
+        sentences.append(f"{places} of that name may mean something else.")
+    return sentences
 
 
 def _listed(groups: Iterable[tuple[CodeSpan, bool]], kind: str) -> list[CodeSpan]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from codeqa.code.calls import Call, is_test
+from codeqa.code.calls import Call, is_test, unread
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
 from codeqa.code.evidence import MOST_EDGES
@@ -121,7 +121,8 @@ def impact(box: Toolbox, name: str) -> ToolResult:
         doubt += f"Not counted: {places} that only have the same name; `references` lists them. "
     summary = f"a change of {name} may break {AT_LEAST if cut else ''}"
     summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
-    return _steps_result(summary, f"{doubt}{_several(tables, roots)}{UNSEEN}", roots, code + tests)
+    unseen = UNSEEN if steps else unread(tables, roots) + UNSEEN
+    return _steps_result(summary, f"{doubt}{_several(tables, roots)}{unseen}", roots, code + tests)
 
 
 def _levels(steps: Sequence[Hop]) -> str:
@@ -140,6 +141,7 @@ def call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         return no_definition(tables, end if begins else start)
     begins = [unit for unit in begins if unit not in ends] or begins
     targets = {unit.id for unit in ends}
+    tables.copy_now()
 
     @cache
     def calls_from(unit: Unit) -> list[Call]:

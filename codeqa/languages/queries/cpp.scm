@@ -272,3 +272,63 @@
 (field_declaration (storage_class_specifier)
   declarator: (field_identifier) @name
   default_value: (_)) @definition.constant
+
+; --- what a variable holds -------------------------------------------------------------
+; `A a`, `A* a`, `const A& a`, `std::unique_ptr<A> a`; `A a(1)` and `auto a = new A`
+(field_declaration
+  type: [
+    (type_identifier) @variable.type
+    (template_type name: (type_identifier) @variable.type)
+    (qualified_identifier name: (type_identifier) @variable.type)
+    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
+      type: (type_identifier) @variable.type) .)))
+  ]
+  declarator: [
+    (field_identifier) @variable
+    (pointer_declarator declarator: (field_identifier) @variable)
+    (reference_declarator (field_identifier) @variable)
+  ])
+(parameter_declaration
+  type: [
+    (type_identifier) @variable.type
+    (template_type name: (type_identifier) @variable.type)
+    (qualified_identifier name: (type_identifier) @variable.type)
+    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
+      type: (type_identifier) @variable.type) .)))
+  ]
+  declarator: [
+    (identifier) @variable
+    (pointer_declarator declarator: (identifier) @variable)
+    (reference_declarator (identifier) @variable)
+  ])
+(declaration
+  type: [
+    (type_identifier) @variable.type
+    (template_type name: (type_identifier) @variable.type)
+    (qualified_identifier name: (type_identifier) @variable.type)
+    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
+      type: (type_identifier) @variable.type) .)))
+  ]
+  declarator: [
+    (identifier) @variable
+    (pointer_declarator declarator: (identifier) @variable)
+    (reference_declarator (identifier) @variable)
+    (init_declarator declarator: (identifier) @variable)
+    (init_declarator declarator: (pointer_declarator declarator: (identifier) @variable))
+    (init_declarator declarator: (reference_declarator (identifier) @variable))
+  ])
+(init_declarator
+  declarator: [
+    (identifier) @variable
+    (pointer_declarator declarator: (identifier) @variable)
+  ]
+  value: [
+    (new_expression type: (type_identifier) @variable.type)
+    (compound_literal_expression type: (type_identifier) @variable.type)
+    (call_expression function: (qualified_identifier name: (template_function
+      name: (identifier) @_make
+      arguments: (template_argument_list . (type_descriptor type: (type_identifier) @variable.type)))))
+  ])
+(for_range_loop
+  type: (type_identifier) @variable.type
+  declarator: [(identifier) @variable (reference_declarator (identifier) @variable)])

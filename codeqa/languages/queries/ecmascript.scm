@@ -130,7 +130,21 @@
 (import_statement . source: (string) @import.module)
 (export_statement
   (export_clause (export_specifier name: (_) @import.name)) source: (string) @import.module)
+(export_statement
+  (export_clause (export_specifier name: (_) @import.name alias: (_) @import.alias))
+  source: (string) @import.module)
 (export_statement "*" @import.wildcard source: (string) @import.module)
+(export_statement (namespace_export) @import.wildcard source: (string) @import.module)
+(assignment_expression
+  left: (member_expression property: (property_identifier) @import.wildcard)
+  right: (call_expression
+    function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require") (#eq? @import.wildcard "exports"))
+(assignment_expression
+  left: (member_expression object: (_) @_exports property: (property_identifier) @import.alias)
+  right: (call_expression
+    function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require") (#match? @_exports "^(module[.])?exports$"))
 (variable_declarator
   name: (identifier) @import.alias
   value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
@@ -151,6 +165,45 @@
   value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
   (#eq? @_require "require"))
 (call_expression function: (import) arguments: (arguments . (string) @import.module))
+
+; --- exports under the same or another name -------------------------------------------
+(export_specifier name: (_) @export.name !alias)
+(export_specifier name: (_) @export.name alias: (_) @export.alias)
+(export_statement "default" @export.alias value: (identifier) @export.name)
+(export_statement "default" @export.alias
+  value: (call_expression arguments: (arguments (identifier) @export.name)))
+(export_statement "default" @export.alias declaration: (_ name: (_) @export.name))
+(export_statement "default" @export.alias value: (_ name: (_) @export.name))
+(export_statement "default" @export.alias
+  value: (call_expression arguments: (arguments (function_expression name: (_) @export.name))))
+; module.exports = a · = { a, b: c } · exports.b = a
+(assignment_expression
+  left: (member_expression object: (_) @_exports property: (property_identifier) @export.alias)
+  right: [
+    (identifier) @export.name
+    (function_expression name: (_) @export.name)
+    (class name: (_) @export.name)
+    (call_expression arguments: (arguments [
+      (identifier) @export.name
+      (function_expression name: (_) @export.name)
+    ]))
+  ]
+  (#match? @_exports "^((module[.])?exports|module)$"))
+(assignment_expression
+  left: (member_expression property: (property_identifier) @_exports)
+  right: (object [
+    (shorthand_property_identifier) @export.name
+    (pair key: (property_identifier) @export.alias value: (identifier) @export.name)
+  ])
+  (#eq? @_exports "exports"))
+(assignment_expression
+  left: (member_expression object: (_) @_exports property: (property_identifier) @export.alias)
+  right: (assignment_expression right: [
+    (identifier) @export.name
+    (function_expression name: (_) @export.name)
+    (class name: (_) @export.name)
+  ])
+  (#match? @_exports "^((module[.])?exports|module)$"))
 
 ; --- references ------------------------------------------------------------------------
 (call_expression function: (identifier) @reference.call)
@@ -199,3 +252,8 @@
   (export_statement (lexical_declaration
     (variable_declarator name: (identifier) @name value: (_)) @definition.constant))
 ])
+
+(assignment_expression
+  left: (member_expression object: (this)
+    property: [(property_identifier) (private_property_identifier)] @variable.member)
+  right: (identifier) @variable.copied)

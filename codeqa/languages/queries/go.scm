@@ -110,3 +110,7 @@
     (qualified_type) @variable.type
     (pointer_type [(type_identifier) (qualified_type)] @variable.type)
   ])
+(short_var_declaration left: (expression_list . (identifier) @variable)
+  right: (expression_list . (call_expression function: (identifier) @_new
+    arguments: (argument_list . (type_identifier) @variable.type)))
+  (#eq? @_new "new"))

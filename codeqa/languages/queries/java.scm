@@ -86,3 +86,10 @@
 (field_declaration
   type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
   declarator: (variable_declarator name: (identifier) @variable))
+(enhanced_for_statement
+  type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
+  name: (identifier) @variable)
+(resource type: (type_identifier) @variable.type name: (identifier) @variable)
+(instanceof_expression right: (type_identifier) @variable.type name: (identifier) @variable)
+(assignment_expression left: (field_access object: (this) field: (identifier) @variable.member)
+  right: (identifier) @variable.copied)

@@ -102,3 +102,23 @@
   (variable_declaration . (identifier) @name)) @definition.constant))
 (object_declaration (class_body (property_declaration
   (variable_declaration . (identifier) @name)) @definition.constant))
+
+; --- what a variable holds -------------------------------------------------------------
+(class_parameter (identifier) @variable [
+  (user_type (identifier) @variable.type .)
+  (user_type (identifier) @variable.type . (type_arguments))
+  (nullable_type (user_type (identifier) @variable.type .))
+])
+(parameter (identifier) @variable [
+  (user_type (identifier) @variable.type .)
+  (user_type (identifier) @variable.type . (type_arguments))
+  (nullable_type (user_type (identifier) @variable.type .))
+])
+(variable_declaration (identifier) @variable [
+  (user_type (identifier) @variable.type .)
+  (user_type (identifier) @variable.type . (type_arguments))
+  (nullable_type (user_type (identifier) @variable.type .))
+])
+(property_declaration (variable_declaration (identifier) @variable .)
+  (call_expression . (identifier) @variable.type) (#match? @variable.type "^[A-Z]"))
+(property_declaration (variable_declaration (identifier) @variable .) (identifier) @variable.copied)

@@ -159,3 +159,30 @@
 ]) @import
 
 (const_declaration (const_element (name) @name)) @definition.constant
+
+; --- what a variable holds -------------------------------------------------------------
+(property_declaration
+  type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+  (property_element name: (variable_name (name) @variable.member)))
+(property_promotion_parameter
+  type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+  name: (variable_name (name) @variable.member))
+([
+  (property_promotion_parameter
+    type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+    name: (variable_name) @variable)
+  (simple_parameter
+    type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+    name: (variable_name) @variable)
+])
+(assignment_expression
+  left: (variable_name) @variable
+  right: (object_creation_expression (name) @variable.type))
+(assignment_expression
+  left: (member_access_expression object: (variable_name) @_this name: (name) @variable.member)
+  right: (object_creation_expression (name) @variable.type)
+  (#eq? @_this "$this"))
+(assignment_expression
+  left: (member_access_expression object: (variable_name) @_this name: (name) @variable.member)
+  right: (variable_name) @variable.copied
+  (#eq? @_this "$this"))

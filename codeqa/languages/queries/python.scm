@@ -106,3 +106,40 @@
   left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
   right: (call function: [(identifier) (attribute)] @variable.type)
   (#eq? @_self "self") (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))
+(assignment
+  left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
+  right: (identifier) @variable.copied
+  (#eq? @_self "self"))
+(assignment
+  left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
+  type: (type [(identifier) (attribute)] @variable.type)
+  (#eq? @_self "self"))
+; `X | None`, `Optional[X]` and `"X"`
+([
+  (typed_parameter . (identifier) @variable type: (type
+    (binary_operator left: (identifier) @variable.type right: (none))))
+  (typed_default_parameter name: (identifier) @variable type: (type
+    (binary_operator left: (identifier) @variable.type right: (none))))
+  (assignment left: (identifier) @variable type: (type
+    (binary_operator left: (identifier) @variable.type right: (none))))
+  (assignment left: (attribute attribute: (identifier) @variable.member) type: (type
+    (binary_operator left: (identifier) @variable.type right: (none))))
+])
+([
+  (typed_parameter . (identifier) @variable type: (type
+    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
+  (typed_default_parameter name: (identifier) @variable type: (type
+    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
+  (assignment left: (identifier) @variable type: (type
+    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
+  (assignment left: (attribute attribute: (identifier) @variable.member) type: (type
+    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
+] (#eq? @_optional "Optional"))
+([
+  (typed_parameter . (identifier) @variable type: (type (string (string_content) @variable.type)))
+  (typed_default_parameter name: (identifier) @variable
+    type: (type (string (string_content) @variable.type)))
+] (#match? @variable.type "^[A-Za-z_.]+$"))
+(as_pattern (call function: [(identifier) (attribute)] @variable.type)
+  alias: (as_pattern_target (identifier) @variable)
+  (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))

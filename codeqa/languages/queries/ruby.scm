@@ -141,3 +141,10 @@
 ; --- constants
 
 (assignment left: (constant) @name) @definition.constant
+
+; --- what a variable holds -------------------------------------------------------------
+(assignment left: (identifier) @variable
+  right: (call receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
+(assignment left: (instance_variable) @variable.member
+  right: (call receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
+(assignment left: (instance_variable) @variable.member right: (identifier) @variable.copied)

@@ -101,3 +101,23 @@
   ])
 (field_declaration name: (field_identifier) @variable
   type: [(type_identifier) (scoped_type_identifier)] @variable.type)
+; `&dyn A`, `&impl A`, `Box<dyn A>` and `Arc<A>`
+([
+  (parameter pattern: (identifier) @variable type: [
+    (reference_type type: (dynamic_type trait: (type_identifier) @variable.type))
+    (reference_type type: (abstract_type trait: (type_identifier) @variable.type))
+    (abstract_type trait: (type_identifier) @variable.type)
+    (generic_type type_arguments: (type_arguments . (dynamic_type trait: (type_identifier) @variable.type) .))
+  ])
+  (field_declaration name: (field_identifier) @variable type: [
+    (reference_type type: (type_identifier) @variable.type)
+    (reference_type type: (dynamic_type trait: (type_identifier) @variable.type))
+    (generic_type type_arguments: (type_arguments . (dynamic_type trait: (type_identifier) @variable.type) .))
+  ])
+])
+(parameter pattern: (identifier) @variable type: (generic_type type: (type_identifier) @_pointer
+  type_arguments: (type_arguments . (type_identifier) @variable.type .))
+  (#any-of? @_pointer "Box" "Rc" "Arc"))
+(field_declaration name: (field_identifier) @variable type: (generic_type
+  type: (type_identifier) @_pointer type_arguments: (type_arguments . (type_identifier) @variable.type .))
+  (#any-of? @_pointer "Box" "Rc" "Arc"))

@@ -124,3 +124,15 @@
 (compilation_unit (val_definition pattern: (identifier) @name) @definition.constant)
 (object_definition body: (template_body
   (val_definition pattern: (identifier) @name) @definition.constant))
+
+; --- what a variable holds -------------------------------------------------------------
+(class_parameter name: (identifier) @variable
+  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
+(parameter name: (identifier) @variable
+  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
+(val_definition pattern: (identifier) @variable
+  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
+(var_definition pattern: (identifier) @variable
+  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
+(val_definition pattern: (identifier) @variable
+  value: (instance_expression . (type_identifier) @variable.type))

@@ -52,3 +52,5 @@
   type: (type_annotation (type_identifier) @variable.type))
 (public_field_definition name: (_) @variable.member
   value: (new_expression constructor: (identifier) @variable.type))
+(optional_parameter !name pattern: (identifier) @variable
+  type: (type_annotation (type_identifier) @variable.type))
