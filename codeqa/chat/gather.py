@@ -326,7 +326,7 @@ class _Gathering:
         question, options = self.routed.question, self.routed.question.options
         if not options.use_model or options.with_model or self.other_responder:
             ask_model = False
-        stages = self.gatherer.toolbox.search.steps(
+        phases = self.gatherer.toolbox.search.phases(
             self.routed.query,
             top=CANDIDATE_UNITS if question.whole_files else UNITS_RANKED,
             rerank=options.rerank,
@@ -336,7 +336,7 @@ class _Gathering:
         )
         while True:
             try:
-                stage = next(stages)
+                stage = next(phases)
             except StopIteration as end:
                 result: SearchResult = end.value
                 return result

@@ -38,7 +38,7 @@ HITS_SO_FAR = 10
 """Hits of the question alone that are shown while a model writes drafts."""
 NO_MODEL = "No draft of the answer was made, because no language model is chosen."
 
-SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, SearchResult]
+SearchPhases = Generator["StageTime | tuple[Hit, ...]", None, SearchResult]
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class Search:
     ) -> SearchResult:
         """Return the best `top` units and at least ten files for `question`.
 
-        The keyword filters join those written in it. `options` are those of `steps`, which raises
+        The keyword filters join those written in it. `options` are those of `phases`, which raises
         the same; nothing is sent to a language model unless `hyde` says so.
         """
         query = parse_query(question, kind=kind, language=language, path=path)
-        steps = self.steps(query, **options)
+        phases = self.phases(query, **options)
         while True:
             try:
-                next(steps)
+                next(phases)
             except StopIteration as end:
                 result: SearchResult = end.value
                 return result
 
-    # The algorithm in one piece; each of its steps is a function.
-    def steps(
+    # The algorithm in one piece; each of its phases is a function.
+    def phases(
         self,
         query: Query,
         *,
@@ -87,13 +87,13 @@ class Search:
         drafts: Sequence[str] = (),
         use_model: bool = True,
         cancelled: Cancelled = never,
-    ) -> SearchSteps:
+    ) -> SearchPhases:
         """Search; return the result and yield progress.
 
         Where a model writes drafts, yield first the question's own best HITS_SO_FAR, then each
         stage of the model as it begins and as it ends, then the final best. `hyde` is how many
         drafts it writes, '' for what the setting says. `drafts` are the caller's own; with them, or
-        without `use_model`, no model is asked. Once `cancelled()` is true, slow steps are left out.
+        without `use_model`, no model is asked. Once `cancelled()` is true, slow phases are skipped.
         Raises IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
