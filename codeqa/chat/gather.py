@@ -17,7 +17,7 @@ from codeqa.chat.stream import Steps
 from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.calls import RelationWalk
-from codeqa.code.counted import exact_answer
+from codeqa.code.counted import counted_answer
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.context.packing import pack
@@ -344,10 +344,9 @@ class _Gathering:
 
     def _count(self) -> Counted:
         """Bring the index up to date and answer exactly from it, if the question asks for that."""
-        question, so_far, exact = self.routed.question, self.routed.so_far, None
-        if self.routed.decision.answer_exactly:
-            exact = question.exact
-        if exact is None:
+        question, so_far = self.routed.question, self.routed.so_far
+        counted = question.counted if self.routed.decision.answer_exactly else None
+        if counted is None:
             return NOT_COUNTED
         toolbox = self.gatherer.toolbox
         toolbox.update_index()  # the search, which comes next, warns if that takes long
@@ -356,10 +355,10 @@ class _Gathering:
         if so_far.history:
             units = referred(tables, question.query, self.routed.query, so_far)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
-        answer = exact_answer(toolbox, exact, names)
+        answer = counted_answer(toolbox, counted, names)
         # A model explains better from the diff what changed than a list does.
-        reads_diff = "commit" in exact.arguments and self.model is not None
-        asks_more = exact.asks_more or reads_diff or self.budget.effort == "deep"
+        reads_diff = "commit" in counted.arguments and self.model is not None
+        asks_more = counted.asks_more or reads_diff or self.budget.effort == "deep"
         return Counted(answer, bool(answer) and not asks_more)
 
     def _similar(self) -> tuple[Exchange, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from codeqa.chat.pinned import check_spans
 from codeqa.chat.values import AskOptions, Question, masked_exchange
-from codeqa.code.counted import exact_question
+from codeqa.code.counted import counted_question
 from codeqa.errors import UsageError
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import read
@@ -49,5 +49,5 @@ def read_question(options: AskOptions) -> Question:
         query=parse_query(text, path=mask),
         words=read(text),
         personal=read_personal(text),
-        exact=exact_question(text),
+        counted=counted_question(text),
     )

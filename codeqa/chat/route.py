@@ -57,7 +57,7 @@ class Router:
                 profile=so_far.profile,
                 messages=so_far.messages,
                 has_context=bool(so_far.context.chunks) or so_far.cites_code,
-                asks_exactly=question.exact is not None,
+                asks_exactly=question.counted is not None,
             )
             planned = self._decision(question, features, intent)
             leaving, understood = self._gate_topic(

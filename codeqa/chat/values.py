@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from codeqa.chat.events import Citation, Classified, Retrieved, ToolStep
 from codeqa.chat.options import QuestionOptions
 from codeqa.chat.record import SentMessage, TurnRecord
-from codeqa.code.counted import ExactQuestion
+from codeqa.code.counted import CountedQuestion
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Model
 from codeqa.llm.values import Cancelled, Reasoning, RetryWait, never
@@ -90,7 +90,7 @@ class Question:
     """The text, read by what its words may mean."""
     personal: PersonalReading
     """What the text says about the user."""
-    exact: ExactQuestion | None
+    counted: CountedQuestion | None
     """Set for a question that is answered by counting rather than by a search."""
 
     @property

@@ -19,7 +19,7 @@ from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, CodeSpan, Commit, Toolbox, ToolResult
 from codeqa.code.tools.listing import DEFINED
 from codeqa.code.tools.search import definitions
-from codeqa.code.tools.tool import Edge
+from codeqa.code.tools.tool import Arrow
 from codeqa.errors import CodeQAError
 from codeqa.text import some_of
 from codeqa.text.markdown import (
@@ -43,7 +43,7 @@ LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class ExactQuestion:
+class CountedQuestion:
     """The tool and the arguments that a message asks for."""
 
     tool: str
@@ -65,7 +65,7 @@ _OPTIONS = {"path": "--path", "commit": "--commit", "about": "--about"}
 """Argument of a tool → the option of its command."""
 
 
-def exact_question(text: str) -> ExactQuestion | None:
+def counted_question(text: str) -> CountedQuestion | None:
     """Return what `text` asks for if that can be counted; its form alone decides."""
     text = _MENTION.sub("", " ".join(text.split()))
     if len(text) > LONGEST_MESSAGE:
@@ -74,11 +74,11 @@ def exact_question(text: str) -> ExactQuestion | None:
         return question
     for match in _MORE.finditer(text):
         if first := _matched(text[: match.start()]):
-            return ExactQuestion(first.tool, first.arguments, asks_more=True)
+            return CountedQuestion(first.tool, first.arguments, asks_more=True)
     return None
 
 
-def _matched(text: str) -> ExactQuestion | None:
+def _matched(text: str) -> CountedQuestion | None:
     for form, expression in counted_forms():
         if match := expression.fullmatch(text.strip(" ?.!")):
             groups = match.groupdict().items()
@@ -86,30 +86,30 @@ def _matched(text: str) -> ExactQuestion | None:
     return None
 
 
-def _tool_call(form: str, groups: dict[str, str]) -> ExactQuestion:
+def _tool_call(form: str, groups: dict[str, str]) -> CountedQuestion:
     """Return the call of a tool for a message of that form, whose `groups` matched."""
     if form == "references":
         want = next((want for kind, want in _WANTS.items() if kind in groups), "references")
         arguments = {"name": groups["name"], "want": want}
         if "path" in groups:
             arguments["within"] = groups["path"]
-        return ExactQuestion("symbol", arguments)
+        return CountedQuestion("symbol", arguments)
     if form == "impact":
-        return ExactQuestion("symbol", {"name": groups["name"], "want": form})
+        return CountedQuestion("symbol", {"name": groups["name"], "want": form})
     if form == "path":
-        return ExactQuestion("symbol", {"name": groups["start"], "want": _WAY + groups["end"]})
+        return CountedQuestion("symbol", {"name": groups["start"], "want": _WAY + groups["end"]})
     if form == "list_all":
         kind = next(kind for kind in _LISTED if kind in groups)
-        return ExactQuestion(form, {"kind": kind, "path": groups.get("path", "")})
+        return CountedQuestion(form, {"kind": kind, "path": groups.get("path", "")})
     if form == "added":
-        return ExactQuestion("history", {"name": groups["name"], "added": "true"})
+        return CountedQuestion("history", {"name": groups["name"], "added": "true"})
     if form == "changes":
         commits = f"{groups['start']}..{groups.get('end', 'HEAD')}"
-        return ExactQuestion("history", {"commit": commits, "about": groups.get("about", "")})
-    return ExactQuestion(form, groups)
+        return CountedQuestion("history", {"commit": commits, "about": groups.get("about", "")})
+    return CountedQuestion(form, groups)
 
 
-def exact_answer(box: Toolbox, question: ExactQuestion, subjects: Sequence[str]) -> str:
+def counted_answer(box: Toolbox, question: CountedQuestion, subjects: Sequence[str]) -> str:
     """Return the whole answer in Markdown, counted, with places and a diagram.
 
     It is '' if a name is neither defined here nor written as code. `subjects` are what "it" may
@@ -193,7 +193,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     return joined([head, places, _diagram(result.edges), newest, hunks])
 
 
-def _diagram(edges: Sequence[Edge]) -> str:
+def _diagram(edges: Sequence[Arrow]) -> str:
     """Draw `edges`, '' if all begin or end at one definition: those are the list once more."""
     starts, ends = {edge.start for edge in edges}, {edge.end for edge in edges}
     if len(starts) < 2 or len(ends) < 2:

@@ -66,9 +66,9 @@ class Exports:
             paths_by_name: dict[str, set[str]] = {}
             for path, name in fresh:
                 paths_by_name.setdefault(name, set()).add(path)
-            known = {(path, name) for path, names in self._exported.items() for name in names}
+            exported = {(path, name) for path, names in self._exported.items() for name in names}
             passed = self._by_name(paths_by_name, edges) | self._as_a_whole(fresh)
-            fresh = set(sorted(passed - known)[:MOST_PASSED])
+            fresh = set(sorted(passed - exported)[:MOST_PASSED])
             if not fresh:
                 return
             for path, name in fresh:

@@ -477,5 +477,5 @@ class _Matches:
         types, member = captures.get("variable.type"), captures.get("variable.member")
         variable, value = member or captures.get("variable"), types or captures["variable.copied"]
         if variable and (types or variable[0].start_byte not in self.variables):
-            known = (variable[0], value[0], member is not None, types is None)
-            self.variables[variable[0].start_byte] = known
+            typed_name = (variable[0], value[0], member is not None, types is None)
+            self.variables[variable[0].start_byte] = typed_name

@@ -9,7 +9,7 @@ import pytest
 from openai_server import openai_server
 from repositories import git, write
 
-from codeqa.code.counted import exact_question
+from codeqa.code.counted import counted_question
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
 
@@ -97,6 +97,6 @@ def test_a_message_that_asks_for_changes() -> None:
          "2.2..2.3", "how errors are handled"),
         ("list the changes since 1a2b3c4", "1a2b3c4..HEAD", ""),
     ):  # fmt: skip
-        asked = exact_question(question)
+        asked = counted_question(question)
         assert asked is not None
         assert (asked.tool, asked.arguments) == ("history", {"commit": commit, "about": about})

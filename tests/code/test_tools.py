@@ -16,7 +16,7 @@ from repositories import executable, git
 from serving import client_of
 
 from codeqa.cli import main
-from codeqa.code.counted import ExactQuestion, exact_answer
+from codeqa.code.counted import CountedQuestion, counted_answer
 from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.code.tools.references import name_at
 from codeqa.code.tools.tool import LARGEST_TEXT
@@ -466,7 +466,7 @@ def test_what_is_not_listed_is_counted(engine: Engine, call: Call) -> None:
     assert (found.summary, found.total) == ("many calls 30 functions", 30)
     assert len(found.places) == 30 and "  step_9 [many.py:" in found.text
     assert call("list_all", kind="todos").summary == "152 lines in 3 files"
-    told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ())
+    told = counted_answer(engine.toolbox, CountedQuestion("list_all", {"kind": "todos"}), ())
     assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
     assert call("list_all", kind="routes").summary == "no routes found"
     tests = call("list_all", kind="tests", path="src/test/")
@@ -511,8 +511,8 @@ def test_a_method_counts_together_with_its_base_and_what_overrides_it(
     assert base.keys() == override.keys() == {"web.py:8", "a_test/test_sessions.py:2"}
     assert base["web.py:8"] == "through Cookies.save_session, likely"
     assert override["a_test/test_sessions.py:2"] == "through Sessions.save_session, likely"
-    asked = ExactQuestion("symbol", {"name": "that", "want": "callers"})
-    told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"])
+    asked = CountedQuestion("symbol", {"name": "that", "want": "callers"})
+    told = counted_answer(engine.toolbox, asked, ["Sessions.save_session"])
     assert "`Web.respond`, through Cookies.save_session, likely" in told
 
 

@@ -9,7 +9,7 @@ import chat_kit
 import pytest
 from repositories import git, write
 
-from codeqa.code.counted import exact_question
+from codeqa.code.counted import counted_question
 from codeqa.engine import Engine
 
 FILES = {
@@ -188,4 +188,4 @@ def test_a_constant_comes_with_the_lines_that_use_it_and_its_value_where_it_is_u
     ],
 )  # fmt: skip
 def test_what_only_sounds_like_one_of_these_is_searched_for(question: str) -> None:
-    assert exact_question(question) is None
+    assert counted_question(question) is None

@@ -11,8 +11,8 @@ from codeqa.code.calls import is_test, unread
 from codeqa.code.evidence import LIKELY, MOST_EDGES, SURENESS, UsageSite, sureness
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
+    Arrow,
     CodeSpan,
-    Edge,
     Toolbox,
     ToolResult,
     by_file,
@@ -142,10 +142,10 @@ def _shares(units: Sequence[Unit], numbers: Mapping[str, int]) -> str:
     return f"{len(units):,} definitions have this name: {text}."
 
 
-def _edges_to(end: str, places: Iterable[CodeSpan]) -> tuple[Edge, ...]:
+def _edges_to(end: str, places: Iterable[CodeSpan]) -> tuple[Arrow, ...]:
     """Return an edge to `end` from each definition with a use that is at least likely."""
     starts = [span.name or span.path for span in places if POSSIBLE not in span.note]
-    return tuple(Edge(start=start, end=end) for start in dict.fromkeys(starts))
+    return tuple(Arrow(start=start, end=end) for start in dict.fromkeys(starts))
 
 
 def _meanings(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:

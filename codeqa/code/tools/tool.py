@@ -74,8 +74,8 @@ class Commit(BaseModel, frozen=True):
         return f"{self.id}  {self.date}  {self.author}  {self.subject}"
 
 
-class Edge(BaseModel, frozen=True):
-    """An arrow of a diagram from the definition `start` to one that it calls, uses or inherits."""
+class Arrow(BaseModel, frozen=True):
+    """An arrow in a diagram, from the definition `start` to one that it calls, uses or inherits."""
 
     start: str
     end: str
@@ -97,7 +97,7 @@ class ToolResult(BaseModel, frozen=True):
     places: tuple[CodeSpan, ...] = ()
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[Arrow, ...] = ()
     diff: str = ""
     """The diffs of the first places."""
     completeness: str = ""

@@ -17,8 +17,8 @@ from codeqa.code.names import types_called
 from codeqa.code.tools.references import AT_LEAST, UNSEEN, code_line
 from codeqa.code.tools.search import MOST_MEANT, definitions, no_definition
 from codeqa.code.tools.tool import (
+    Arrow,
     CodeSpan,
-    Edge,
     Toolbox,
     ToolResult,
     list_result,
@@ -83,7 +83,7 @@ def callees(box: Toolbox, name: str) -> ToolResult:
             if names:
                 parts.append(f"    → {', '.join(names)}")
     doubt = f"Not listed: {counted(doubtful, 'call')} with only the same name." if doubtful else ""
-    edges = [Edge(start=name, end=step.unit.qualified_name) for step in steps]
+    edges = [Arrow(start=name, end=step.unit.qualified_name) for step in steps]
     return list_result(
         f"{name} calls {counted(len(steps), 'function')}", parts, "Ask for one of them.",
         total=len(steps), completeness=doubt, places=tuple(map(_hop_span, steps)),
@@ -298,7 +298,7 @@ def _steps_result(
     Edges lead to where the steps began; those of a way of calls lead on from there.
     """
     names = _names_of(steps)
-    places, edges = list[CodeSpan](), list[Edge]()
+    places, edges = list[CodeSpan](), list[Arrow]()
     parts = [f"{unit.qualified_name or unit.name} [{unit.span}]" for unit in roots]
     for step in steps[:MOST_REACHED]:
         start, end = names[step.unit.id], names[(step.through or step.unit).id]
@@ -311,7 +311,7 @@ def _steps_result(
         if is_way:
             start, end, note, label = end, start, f"calls {start}", f"line {step.line}"
         parts.append(f"{text}  ({note})" if note else text)
-        edges.append(Edge(start=start, end=end, label=label))
+        edges.append(Arrow(start=start, end=end, label=label))
         places.append(span.model_copy(update={"name": start, "note": note}))
     left = len(steps) - len(places)
     return list_result(

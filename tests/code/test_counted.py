@@ -14,7 +14,7 @@ from chat_kit import Script
 from openai_server import openai_server
 from repositories import git
 
-from codeqa.code.counted import exact_question
+from codeqa.code.counted import counted_question
 from codeqa.engine import Engine
 from codeqa.text.markdown import MOST_NODES, flowchart
 
@@ -162,7 +162,7 @@ def test_other_questions_and_words_that_nothing_is_called_are_searched_for(engin
         "how many tests does it take to trust a release?", "what breaks when the disk is full?",
         "which routes are protected by the login check?", "where is the session used up?",
     ):  # fmt: skip
-        assert exact_question(question) is None, question
+        assert counted_question(question) is None, question
     for question in ("what uses memory?", "what changed in 3.0?", '"no such order of 3"'):
         assert "Counted from" not in ask(engine, question)
 
