@@ -33,7 +33,7 @@ from codeqa.chat.events import ToolStep
 from codeqa.chat.responders import Responders
 from codeqa.chat.values import AnswerPiece, Gathered, ModelRequest
 from codeqa.engine import Engine, open_engine, whole_answer
-from codeqa.errors import CodeQAError, ModelError
+from codeqa.errors import CodeQAError
 from codeqa.settings import load_settings
 from codeqa.types import EFFORTS
 from research.evals.search.questions import Question, load_questions
@@ -48,13 +48,15 @@ class Recorded:
 
     replies: list[str]
     name, host = "recorded", ""
+    refuses_tools = True
+
+    def note_refused_tools(self) -> None:
+        """Remember nothing: tools are always refused."""
 
     def window(self) -> int:
         return 0
 
-    def stream(self, messages: object, *, tools: Sequence[Any] = (), **_: Any) -> Iterator[str]:
-        if tools:
-            raise ModelError("What was recorded are no calls of tools.")
+    def stream(self, messages: object, **_: Any) -> Iterator[str]:
         yield self.replies.pop(0) if self.replies else "Answered.\n"
 
 
