@@ -23,9 +23,9 @@ from codeqa.hosts import ip_address
 from codeqa.settings import Settings
 from codeqa.store import Location
 from codeqa.store.location import NOTE, read_note
+from codeqa.web.connections import TWICE
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.security import User
-from codeqa_server.connections import TWICE
 
 log = logging.getLogger(__name__)
 

@@ -29,8 +29,6 @@ from werkzeug.wrappers import Response as BaseResponse
 from codeqa import __version__, mcp, metrics
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
-from codeqa.extensions import load_extension
-from codeqa.hosts import is_loopback
 from codeqa.repositories.multi_repo import member_names
 from codeqa.settings import Settings, load_settings
 from codeqa.store.location import short_id
@@ -63,8 +61,6 @@ from codeqa.web.workspace import Workspace, workspace
 SESSION_DAYS = 30
 LONGEST_BODY = 16 * BODY_BYTES
 """Waitress hangs up on longer bodies; up to this length one that is too long gets a clear 413."""
-CONNECTIONS = 1_000
-"""Most open connections; with waitress's own limit of 100 the 101st reader would wait."""
 PACKAGE = Path(__file__).resolve().parent
 API = (
     questions_api,
@@ -241,29 +237,32 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
 def make_server(
     app: Flask, settings: Settings, listener: socket.socket, seconds: int = 60, waiting: int = 250
 ) -> Any:
-    """Return a waitress server on a bound socket: for other users or machines a guarded one.
+    """Return a waitress server on a bound socket.
 
-    A request has to arrive within `seconds`; from elsewhere an address may keep `waiting` idle
-    connections.
+    A request has to arrive within `seconds`, and an address may keep `waiting` idle connections.
     """
-    from waitress import create_server
+    from waitress.adjustments import Adjustments
 
-    options = {
-        "channel_timeout": seconds,
-        "cleanup_interval": 1,
+    from codeqa.web.connections import AT_ONCE, CONNECTIONS, GuardedServer, Threads
+
+    adjustments = Adjustments(
+        connection_limit=CONNECTIONS + 2 * AT_ONCE,
+        channel_timeout=seconds,
+        cleanup_interval=1,
         # By reading ahead waitress notices that the reader of a stream has left.
-        "channel_request_lookahead": 1,
-        "max_request_body_size": LONGEST_BODY,
-        "asyncore_use_poll": True,
-        "clear_untrusted_proxy_headers": True,
-        "ident": "",
-    }
-    if settings.tokens or settings.auth or not is_loopback(settings.host):
-        guarded_server = load_extension("guarded_server")
-        return guarded_server(app, listener, settings.threads, waiting, options)
-    return create_server(
-        app, sockets=[listener], threads=settings.threads, connection_limit=CONNECTIONS, **options
+        channel_request_lookahead=1,
+        max_request_body_size=LONGEST_BODY,
+        asyncore_use_poll=True,
+        clear_untrusted_proxy_headers=True,
+        ident="",
     )
+    at = (listener.family, listener.type, listener.proto, listener.getsockname())
+    server = GuardedServer(
+        app, _sock=listener, dispatcher=Threads(settings.threads), adj=adjustments, sockinfo=at,
+        bind_socket=False,
+    )  # fmt: skip
+    server.waiting = waiting
+    return server
 
 
 def bind(host: str, port: int) -> socket.socket:

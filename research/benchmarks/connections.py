@@ -146,8 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = subprocess.Popen(
             [sys.executable, "-m", "codeqa", "serve", f"{folder}/shop", "--port", str(port),
              "--workers", str(options.workers)], cwd=ROOT,
-            env={**os.environ, "CODEQA_DATA": f"{folder}/data", "REDIS_URL": redis.url,
-                 "CODEQA_TOKEN": "t"},
+            env={**os.environ, "CODEQA_DATA": f"{folder}/data", "REDIS_URL": redis.url},
         )  # fmt: skip
         attacker = Attacker(port, options.connections, not options.once)
         try:

@@ -19,7 +19,7 @@ from waitress.adjustments import Adjustments
 
 from codeqa.settings import load_settings
 from codeqa.web.app import bind, create_app, make_server
-from codeqa_server.connections import GuardedServer
+from codeqa.web.connections import GuardedServer
 
 pytest_plugins = ("web_kit",)
 
@@ -48,15 +48,15 @@ class Watched(GuardedServer):
 
 @pytest.fixture(autouse=True)
 def eager(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeqa_server.connections.Adjustments", Eager)
-    monkeypatch.setattr("codeqa_server.connections.GuardedServer", Watched)
+    monkeypatch.setattr("waitress.adjustments.Adjustments", Eager)
+    monkeypatch.setattr("codeqa.web.connections.GuardedServer", Watched)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """By which connections are late."""
     clock = Clock()
-    for module in ("codeqa_server.connections", "waitress.channel", "waitress.server"):
+    for module in ("codeqa.web.connections", "waitress.channel", "waitress.server"):
         monkeypatch.setattr(f"{module}.time", clock)
     return clock
 
@@ -97,10 +97,8 @@ def answers(connection: socket.socket) -> bool:
 
 @contextlib.contextmanager
 def served(folder: Path, engine: FakeEngine, **limits: int) -> Iterator[Connections]:
-    settings = load_settings(data=folder)
-    app = create_app(settings, engine=engine)  # asks for no token
     with (
-        serving(settings.model_copy(update={"auth": "proxy"}), app=app, **limits) as port,
+        serving(load_settings(data=folder), engine=engine, **limits) as port,
         Connections(port) as connections,
     ):
         yield connections
@@ -153,7 +151,7 @@ def test_an_upload_that_is_slow_but_comes_is_waited_for(
 def test_an_address_with_many_waiting_connections_loses_the_oldest_but_no_answer(
     data_dir: Path, fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa_server.connections.RATE", 1e9)
+    monkeypatch.setattr("codeqa.web.connections.RATE", 1e9)
     with served(data_dir, fake_engine, waiting=2) as connections:
         oldest = [connections.open(sent) for sent in (b"", HEAD, HALF_A_BODY)]
         answer = asked(connections)  # so that what came before it has been read
@@ -175,7 +173,7 @@ def test_whoever_takes_nothing_of_a_response_is_hung_up_too(data_dir: Path) -> N
         return [b"x" * 20_000_000]
 
     listener = bind("127.0.0.1", 0)
-    settings = load_settings(data=data_dir, token="t")
+    settings = load_settings(data=data_dir)
     server = make_server(application, settings, listener, waiting=1)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -202,7 +200,7 @@ def test_a_thread_is_started_only_when_all_others_are_busy(
             self.may_end.wait(PATIENCE)
             self.ended.set()
 
-    settings = load_settings(data=data_dir, threads=4, token="t")
+    settings = load_settings(data=data_dir, threads=4)
     with bind("127.0.0.1", 0) as listener:
         server = make_server(create_app(settings, engine=fake_engine), settings, listener)
         threads = server.task_dispatcher

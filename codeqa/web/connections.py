@@ -9,9 +9,7 @@ import socket
 import time
 from collections import Counter, defaultdict
 from contextlib import suppress
-from typing import Any
 
-from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
@@ -100,17 +98,3 @@ class Threads(ThreadedTaskDispatcher):  # type: ignore[misc]
         if busy and threads < self._most:
             self.set_thread_count(threads + 1)
         super().add_task(task)
-
-
-def guarded_server(
-    app: Any, listener: socket.socket, threads: int, waiting: int, options: dict[str, Any]
-) -> GuardedServer:
-    """Return a server on a bound socket; `options` are more of waitress's adjustments."""
-    at = (listener.family, listener.type, listener.proto, listener.getsockname())
-    adjustments = Adjustments(connection_limit=CONNECTIONS + 2 * AT_ONCE, **options)
-    server = GuardedServer(
-        app, _sock=listener, dispatcher=Threads(threads), adj=adjustments, sockinfo=at,
-        bind_socket=False,
-    )  # fmt: skip
-    server.waiting = waiting
-    return server
