@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from codeqa.errors import NotFoundError
+from codeqa.search.channels import allowed_edits
 from codeqa.search.mentions import (
     LONGEST_MENTION,
     as_mention,
@@ -31,8 +32,8 @@ from codeqa.text.tokens import split_identifier
 
 Kind = Literal["file", "folder", "symbol"]
 EXACT, PREFIX, WORDS, INSIDE = range(4)
-"""How a name fits what was typed, best first: equal, the beginning, the beginning of its words,
-inside it."""
+"""How a name fits what was typed, best first: equal, the beginning, the beginning of its words or
+their initials, inside it."""
 
 _LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
 _OWNED = re.compile(r"::|#|->|\.")
@@ -165,7 +166,7 @@ class MentionIndex:
         return tuple(completions)
 
     def _matches(self, typed: str) -> Iterator[MentionCompletion]:
-        """Return the entries that `typed` fits, best first."""
+        """Return the entries that `typed` fits, best first; if none, those with a typing error."""
         if not typed:
             places = (entry for entry in self._entries if entry.kind != "symbol")
             return iter(sorted(places, key=_from_the_root))
@@ -176,7 +177,7 @@ class MentionIndex:
             for number, fit in self._by_owner(typed):
                 fits[number] = min(fit, fits.get(number, fit))
         best = sorted(fits, key=lambda number: (fits[number] + self._late[number], number))
-        return (self._entries[number] for number in best)
+        return (self._entries[number] for number in best or self._misspelt(fold(typed)))
 
     def _by_name(self, typed: str) -> Iterator[tuple[int, int]]:
         """Yield number and fit of the entries whose name `typed` fits."""
@@ -184,10 +185,11 @@ class MentionIndex:
         longest = max(words, key=len, default="")
         # `geturl` begins a word of `do_get_url`.
         begin = re.compile(".*".join(" " + " ?".join(map(re.escape, word)) for word in words))
+        initials = re.compile("".join(rf" {re.escape(letter)}[^ ]*" for letter in key))
         for number, name in enumerate(self._names):
             if name.startswith(key):
                 yield number, EXACT if name == key else PREFIX
-            elif longest in name and begin.search(self._words[number]):
+            elif (begin.search if longest in name else initials.match)(self._words[number]):
                 yield number, WORDS
             elif key in name:
                 yield number, INSIDE
@@ -213,6 +215,19 @@ class MentionIndex:
                 yield number, EXACT
             elif deeper.search(place):
                 yield number, max(fit, PREFIX if direct.search(place) else WORDS)
+
+    def _misspelt(self, key: str) -> list[int]:
+        from rapidfuzz import process
+        from rapidfuzz.distance import LCSseq
+
+        edits = allowed_edits(key)
+        if not edits:
+            return []
+        beginnings = [name[: len(key) + edits] for name in self._names]
+        matches = process.extract(
+            key, beginnings, scorer=LCSseq.similarity, score_cutoff=len(key) - edits, limit=None
+        )
+        return [number for _, _, number in matches]
 
     def _written(self, entry: MentionCompletion, first: int, last: int) -> MentionCompletion:
         """Return `entry`, or its lines, with the text that means it and nothing else."""

@@ -73,14 +73,18 @@ def test_the_best_symbols_come_first(completer: MentionCompleter) -> None:
     for typed, first in (
         ("route", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
         ("rou", ["route", "router", "rou", "make_route", "rerouted", "test_route"]),
+        ("aur", ["Shop.add_url_rule"]),
         ("urlrule", ["Shop.add_url_rule"]),
         ("addRule", ["Shop.add_url_rule"]),
+        ("ghr", ["getHTTPResponse"]),
         ("get_http", ["getHTTPResponse"]),
         ("Shop.na", ["Shop.name"]),
         ("shop.app.Shop.ad", ["Shop.add_url_rule"]),
         ("Stack::pu", ["util.Stack.push"]),
         ("app.clo", ["app.close"]),
         ("url rule", ["Shop.add_url_rule"]),
+        ("add_ulr_r", ["Shop.add_url_rule"]),
+        ("getHTPRespons", ["getHTTPResponse"]),
         ("订单服", ["订单服务"]),
         ("关闭", ["订单服务.关闭订单"]),
     ):
