@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -153,6 +155,23 @@ def test_uv_installs_the_lock_with_hashes_from_the_cache_first(
     assert "sync" not in fetched
 
 
+def test_uv_asks_the_index_that_pip_is_configured_for(checkout: Path) -> None:
+    python = """#!/bin/sh
+    case "$*" in *"config list") echo "global.index-url='mirror of ours'" ;; esac
+    """
+    uv = """#!/bin/sh
+    case "$*" in *" --offline") exit 1 ;; esac
+    echo "$UV_DEFAULT_INDEX" > asked
+    """
+    executable(checkout / ".venv/bin/python", python)
+    executable(checkout / ".venv/bin/uv", uv)
+    assert set_up(checkout).returncode == 0
+    assert (checkout / "asked").read_text() == "mirror of ours\n"
+    (checkout / ".venv/.set-up-run").unlink()
+    assert set_up(checkout, UV_DEFAULT_INDEX="another").returncode == 0
+    assert (checkout / "asked").read_text() == "another\n"
+
+
 def test_where_uv_cannot_be_had_pip_installs_the_lock_from_what_is_kept_or_the_index(
     checkout: Path,
 ) -> None:
@@ -181,6 +200,30 @@ def test_where_uv_cannot_be_had_pip_installs_the_lock_from_what_is_kept_or_the_i
     (checkout / "log").unlink()
     assert set_up(checkout).returncode == 0
     assert [line.split(" ", 5)[4] for line in installations(checkout / "log")[-1:]] == ["install"]
+
+
+def test_uv_is_taken_from_the_kept_wheel_that_runs_here(checkout: Path) -> None:
+    """And pip, which would take longer, is not even started."""
+    wheels = checkout.parent / "wheels"
+    wheels.mkdir()
+    for name, status in (("uv-1-any-other_system.whl", 1), ("uv-2-any-this_system.whl", 0)):
+        with zipfile.ZipFile(wheels / name, "w") as wheel:
+            program = f'#!/bin/sh\necho "uv $@" >> "{checkout.parent}/log"\nexit {status}\n'
+            wheel.writestr(f"{name[:4]}.data/scripts/uv", program)
+    venv.create(checkout / ".venv", symlinks=True)
+    python = (checkout / ".venv/bin/python").rename(checkout / ".venv/bin/real")
+    noting = f"""#!/bin/sh
+    echo "python $@" >> "{checkout.parent}/log"
+    exec "{python}" "$@"
+    """
+    executable(checkout / ".venv/bin/python", noting)
+    done = set_up(checkout, WHEELS=str(wheels))
+    assert done.returncode == 0, done.stderr
+    log = checkout.parent / "log"
+    (installed,) = installations(log)
+    assert installed.startswith("uv pip install") and str(wheels) in installed
+    assert "-m pip" not in log.read_text()
+    assert (checkout / ".venv/bin/uv").read_text().endswith("exit 0\n")
 
 
 # Real parts: packages of one module each, in a folder of wheels.
@@ -275,6 +318,54 @@ def test_an_installation_that_was_interrupted_is_completed(real_checkout: Path) 
 # What it says meanwhile
 
 
+def test_in_a_log_lines_say_what_is_done_and_how_many_packages_are_there(checkout: Path) -> None:
+    """It waits until it was heard, whatever that takes."""
+    heard = checkout.parent / "heard"
+    uv = f"""#!/bin/sh
+    case "$*" in
+        *" --offline") exit 1 ;;
+        *"pip install"*)
+            for a in 1 2 3; do for b in 1 2 3 4 5 6 7 8 9; do
+                mkdir -p .venv/lib/python3/site-packages/$a$b.dist-info
+            done; mkdir -p "$UV_CACHE_DIR/archive-v0/$a"; done
+            until grep -q ' 3 of .* downloaded, 27 of ' "{heard}"; do sleep 0.05; done
+            echo "what uv says" ;;
+    esac
+    """
+    stand_in(checkout, "python")
+    executable(checkout / ".venv/bin/uv", uv)
+    with heard.open("w") as log:
+        command = ["sh", checkout / "scripts/setup.sh", "run"]
+        done = subprocess.run(
+            command, env=environment(checkout), stdout=log, stderr=log, timeout=120
+        )
+    lines = heard.read_text().splitlines()
+    assert done.returncode == 0 and "\r" not in heard.read_text()
+    wanted = sum(
+        line[:1].isalpha()
+        for name in ("requirements.lock", "scripts/requirements-setup.lock")
+        for line in (ROOT / name).read_text().splitlines()
+    )
+    assert lines[0] == f"3 of 4: installing {wanted} packages into .venv"
+    assert lines[-1] == "4 of 4: starting CodeQA"
+    line = rf"{re.escape(lines[0])}: 3 of {wanted} downloaded, 27 of {wanted} installed, \d+ s"
+    assert re.fullmatch(line, lines[-2])
+    assert (checkout / ".venv/set-up.log").read_text() == "what uv says\n"
+
+
+def test_on_a_terminal_each_step_has_one_line(checkout: Path) -> None:
+    stand_in(checkout, "python")
+    stand_in(checkout, "uv")
+    ours, theirs = pty.openpty()
+    command = ["sh", checkout / "scripts/setup.sh", "dev"]
+    subprocess.run(command, env=environment(checkout), stderr=theirs, check=True, timeout=120)
+    os.close(theirs)
+    text = os.read(ours, 65_536).decode()
+    os.close(ours)
+    (line,) = text.split("\r\n")[:-1]
+    assert line.startswith("\r\x1b[K3 of 3: installing ") and line.endswith(" packages into .venv")
+
+
 @pytest.mark.parametrize(
     ("message", "status", "explained"),
     [
@@ -294,3 +385,19 @@ def test_a_failed_download_differs_from_a_conflict_of_packages(
     assert done.returncode == status
     assert message in done.stderr and explained in done.stderr
     assert not (checkout / ".venv-training/.set-up").exists()
+
+
+def test_the_makefile_lists_its_targets() -> None:
+    done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    targets = "run test test-slow lock test-training lint types docs wheel clean"
+    for target in targets.split():
+        assert f"make {target}" in done.stdout
+
+
+def test_what_the_continuous_integration_runs_can_be_parsed() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    done = subprocess.run(
+        ["bash", "-n", str(ROOT / ".ci" / "run")], capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import ROOT
 
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
@@ -16,11 +20,13 @@ from codeqa.state import State
 from codeqa.state.records import Turn
 from codeqa.store import Tables, locate
 from research.evals.search.generate import comment_questions
-from research.evals.search.own import THUMB, copied, prepared, thumb_questions
+from research.evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
 from research.evals.search.questions import load_questions
 from research.evals.search.sentences import leaks, question_of
 from research.evals.search.thumbs import CitedLines
+from tests.kit.openai_server import openai_server, stream
 from tests.kit.repositories import git, write
+from tests.kit.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -255,3 +261,54 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     assert list(temporary.iterdir()) == []
     with pytest.raises(Exception, match="codeqa index"):
         Tables(locate(settings, shop)).meta()
+
+
+def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
+    shop: Path, temporary: Path, judged: Command
+) -> None:
+    for arguments, message in (
+        (["--compare", "hyde"], "Drafts need a language model"),
+        (["--rerank"], "REPO goes without --trees"),
+    ):
+        done = judged(shop, *arguments)
+        assert done.status == 2 and message in done.err and not done.out
+        assert "copying" not in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
+def test_a_run_that_is_stopped_leaves_no_copy_behind(tmp_path: Path, temporary: Path) -> None:
+    many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
+    root = write(tmp_path / "large", many)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "research.evals.search", str(root), "--count", "200"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    # By then queries are read, in which tree-sitter takes a signal for an error of its own.
+    while "questions of" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+    assert list(temporary.glob(f"{PREFIX}*/*/part*"))
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1 and "interrupted" in errors and "Traceback" not in errors
+    assert list(temporary.glob(f"{PREFIX}*")) == []
+
+
+@pytest.mark.slow
+def test_drafts_are_compared_over_a_real_connection(
+    shop: Path, temporary: Path, judged: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with openai_server(lambda *_: stream(["def round_amount(coins): ", "return coins"])) as server:
+        monkeypatch.setenv("CODEQA_MODEL", "custom/scripted")
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        done = judged(shop, "--count", "10", "--compare", "hyde", "--json")
+        assert done.status == 0, done.err
+        asked = len(server.exchanges)
+    content = json.loads(done.out)
+    assert set(content["runs"]) == {"as it is", "with drafts (HyDE)"}
+    # The run with the defaults asks no model; each question of the other one does.
+    questions = sum(content["questions"].values())
+    assert questions <= asked <= 2 * (questions + 1)
+    assert set(content["differences"]["with drafts (HyDE)"]) >= {"ndcg@10", "cover@500"}

@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from codeqa.embeddings.pieces import UNKNOWN, WordPiece, document_fields, query_ids
 from codeqa.text.unit_text import UnitText, decode, encode
 from research.training.console import file_name, write_lines
-from research.training.features import BAGS, PARTS, SOURCES, Features
+from research.training.features import BAGS, PARTS, SOURCES, BagWriter, Features, save
+
+ROWS = [([3, 1], [2, 70_000]), ([], []), ([2], [1])]
+
+
+@pytest.fixture
+def features(tmp_path: Path) -> Features:
+    """Three rows of two repositories."""
+    writers = {bag: BagWriter() for bag in BAGS}
+    for writer in writers.values():
+        for bag in ROWS:
+            writer.add(bag)
+    columns = {
+        "repository": np.array([0, 0, 1], np.int32),
+        "source": np.array([0, 1, 0], np.int8),
+        "language": np.array([0, 0, 0], np.int8),
+        "part": np.array([0, 0, 1], np.int8),
+    }
+    save(tmp_path / "features", {bag: writer.arrays() for bag, writer in writers.items()}, columns,
+         [UNKNOWN, "a", "b", "##c"], ["o/first", "o/second"], ["python"], 1)  # fmt: skip
+    return Features(tmp_path / "features")
+
+
+def test_features_come_back_as_they_were_saved(features: Features) -> None:
+    assert (features.rows, features.pieces) == (3, [UNKNOWN, "a", "b", "##c"])
+    for bag in BAGS:
+        ids, counts = features.bags[bag].row(0)
+        assert ids.tolist() == [3, 1] and counts.tolist() == [2, 65_535]
+        assert features.bags[bag].row(1)[0].tolist() == []
+    assert isinstance(features.bags["body"].ids, np.memmap)
+
+
+def test_rows_are_found_by_part_source_and_repository(features: Features) -> None:
+    assert features.where("train").tolist() == [0, 1]
+    assert features.where("train", ["name"]).tolist() == [1]
+    assert list(features.span("o/first")) == [0, 1] and list(features.span("o/second")) == [2]
+    with pytest.raises(ValueError, match="not in list"):
+        features.span("o/third")
+    # Features that somebody reads stay when new ones are written.
+    before = features.bags["body"].ids.tolist()
+    empty = {bag: BagWriter().arrays() for bag in BAGS}
+    save(features.folder, empty, {"repository": np.zeros(0, np.int32)}, [UNKNOWN], [], [], 1)
+    assert features.bags["body"].ids.tolist() == before
+    assert json.loads((features.folder / "manifest.json").read_text())["rows"] == 0
 
 
 def _pairs(out: Path) -> list[dict[str, str]]:

@@ -15,6 +15,7 @@ from codeqa.text.unit_text import decode
 from research.training import licences, mine
 from research.training.collect import collect
 from research.training.console import read_lines, write_lines
+from research.training.mirrors import find_mirror
 from research.training.rows import Rows
 from tests.kit.repositories import Write, git
 
@@ -74,6 +75,15 @@ def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted() -> None
     ):
         name, why = licences.tree_licence(texts, readme)
         assert (name, bool(why)) == (licence, refused)
+
+
+def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path) -> None:
+    for number, layout in enumerate(("o+n", "o/n.git", "o/n/.git", "o+n/repo", "n.git")):
+        mirrors = tmp_path / str(number)
+        (mirrors / layout / "objects").mkdir(parents=True)
+        (mirrors / layout / "HEAD").write_text("ref: refs/heads/main\n")
+        assert find_mirror(mirrors, "o/n") == mirrors / layout
+        assert find_mirror(mirrors, "o/other") is None
 
 
 def test_trees_are_collected_or_listed_with_reasons(
@@ -211,3 +221,19 @@ def test_mining_leaves_other_peoples_code_out(make_mirror: MakeMirror, tmp_path:
     # A test is a question for the function that it is about.
     (row,) = [row for row in rows if row["source"] == "test"]
     assert (row["query"], decode(row["unit"]).name) == ("opens without any noise", "open_slowly")
+
+
+def test_mining_goes_on_where_it_stopped(make_mirror: MakeMirror, tmp_path: Path) -> None:
+    make_mirror("o/n", {"LICENSE": MIT, "door.py": PYTHON})
+    _mine(tmp_path, "o/n")
+    target = tmp_path / "out" / "rows" / "o+n.jsonl.gz"
+    first = target.read_bytes()
+    target.write_bytes(b"kept as it is")
+    assert mine.mine(tmp_path / "out", 1, mine.Limits()) == 1
+    assert target.read_bytes() == b"kept as it is"
+
+    entries = list(read_lines(tmp_path / "out" / "collected.jsonl"))
+    told = tmp_path / "out" / "rows" / "o+n.json"
+    told.write_text(told.read_text().replace(entries[0]["commit"], "0" * 40))
+    mine.mine(tmp_path / "out", 1, mine.Limits())
+    assert target.read_bytes() == first, "the same tree gives the same bytes"
