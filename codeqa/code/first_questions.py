@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from codeqa.code.calls import is_test
+from codeqa.code.descriptions import README_NAMES
 from codeqa.store import Filter, Tables
 from codeqa.store.catalogue import Catalogue
 from codeqa.text.markdown import code_span
@@ -22,8 +23,8 @@ from codeqa.types import Unit
 MOST_REFERENCES, OFTEN = 300_000, 1_000
 """References that are counted, and the most used names that are considered."""
 LONG, CALLING, HEIRS, SETTINGS = 10, 5, 3, 20
-"""The least that is worth a question: the lines of a type, the names that a function calls, the
-heirs of a base, the lines of a type of settings."""
+"""What is worth a question has at least: a type so many lines, a function so many names that it
+calls, a base so many heirs, a type of settings so many lines."""
 OWNERS, CENTRAL = 3, 5
 """Owners up to which a name is clear; types whose methods count twice."""
 _TYPES = ("class", "struct", "interface", "trait", "enum")
@@ -41,35 +42,50 @@ def first_questions(tables: Tables) -> tuple[str, ...]:
     """Return up to four questions of different kinds; they are cached until a table changes."""
     catalogue = tables.catalogue()
     if catalogue not in _cache:
-        _cache[catalogue] = tuple(_questions(tables)) if catalogue.paths else ()
+        _cache[catalogue] = tuple(_questions(tables, catalogue)) if catalogue.paths else ()
     return _cache[catalogue]
 
 
-def _questions(tables: Tables) -> Iterator[str]:
+# In one piece, for what is counted for one kind of question decides about the next.
+def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     yield f"What is {tables.location.name}, and how is it organised?"
     rows = tables.reference_rows(("name", "path", "kind", "unit_id"), MOST_REFERENCES)
-    kind = pc.field("kind")
+    source = [path for path, role in catalogue.roles().items() if role == "source"]
+    kind, in_source = pc.field("kind"), pc.field("path").isin(pa.array(source, pa.string()))
     uses = _count(rows.filter(kind != "import"), "name", "path")
     calls = _count(rows.filter(kind == "call"), "unit_id", "name")
-    heirs = _count(rows.filter(kind == "inherits"), "name", "unit_id")
+    heirs = _count(rows.filter((kind == "inherits") & in_source), "name", "unit_id")
     units = _candidates(tables, uses)
-    types = [unit for unit in units if unit.kind in _TYPES and _lines(unit) >= LONG]
-    types = _best(types, lambda unit: uses[unit.name] * math.log2(_lines(unit)))
+    readmes = tables.units(Filter(paths=tuple(f"{name}*" for name in README_NAMES)))
+    readme = " ".join(unit.source_code for unit in readmes)
+    words = set(re.findall(r"\w+", readme))
+
+    def worth_of_type(unit: Unit) -> float:
+        return uses[unit.name] * math.log2(_lines(unit)) * (2 if unit.name in words else 1)
+
+    long_types = [unit for unit in units if unit.kind in _TYPES and _lines(unit) >= LONG]
+    types = _best(long_types, worth_of_type)
     settings = [unit for unit in types if _SETTINGS.fullmatch(unit.name)]
     types = [unit for unit in types if unit not in settings]
     bases = [unit for unit in types[1:] if heirs.get(unit.name, 0) >= HEIRS]
     central = {unit.qualified_name for unit in types[:CENTRAL]}
+    called = _called_first(tables, readme)
 
-    def worth(unit: Unit) -> float:
-        factor = 2 if unit.class_name in central else 1
-        return factor * math.log2(1 + uses[unit.name]) * math.pow(calls[unit.id], 0.7)
+    def worth_of_function(unit: Unit) -> float:
+        likely = (2 if unit.name in called else 1) * (2 if unit.class_name in central else 1)
+        return math.log2(1 + uses[unit.name]) * math.pow(calls[unit.id], 0.7) * likely
 
-    methods = [unit for unit in units if unit.is_method and unit.kind != "constructor"]
-    busy = [unit for unit in methods if calls.get(unit.id, 0) >= CALLING]
-    clear = [unit for unit in busy if unit.class_name in central or _OF_WORDS.search(unit.name)]
-    functions = _best(clear, worth)
+    functions = []
+    for unit in units:
+        busy = unit.is_method and unit.kind != "constructor" and calls.get(unit.id, 0) >= CALLING
+        clear = unit.class_name in central or unit.name in called or _OF_WORDS.search(unit.name)
+        if busy and clear:
+            functions.append(unit)
+    functions = _best(functions, worth_of_function)
+    others = [unit for unit in functions[1:] if _OF_WORDS.search(unit.name)]
     if types:
         yield f"How does {_name(types[0])} work?"
     if functions:
@@ -79,6 +95,8 @@ def _questions(tables: Tables) -> Iterator[str]:
     elif bases:
         verb = "inherits from" if bases[0].kind == "class" else "implements"
         yield f"What {verb} {_name(bases[0])}?"
+    elif others:
+        yield f"Who calls {_name(others[0])}?"
 
 
 def _count(rows: Any, by: str, counted: str) -> dict[str, int]:
@@ -94,6 +112,15 @@ def _candidates(tables: Tables, uses: dict[str, int]) -> list[Unit]:
     units = tables.named(keys, 5 * OFTEN, Filter(roles=("source",)))
     units = [unit for unit in units if unit.name in uses and not _DULL.match(unit.name)]
     return [unit for unit in units if not is_test(unit)]
+
+
+def _called_first(tables: Tables, readme: str) -> set[str]:
+    """Return the names that `main` uses and that the readme calls."""
+    names = set(re.findall(r"(\w+)\(", readme))
+    main = [unit.id for unit in tables.named(["main"])]
+    if main:
+        names.update(reference.name for reference in tables.references(unit_id=main))
+    return names
 
 
 def _best(units: Sequence[Unit], worth: Callable[[Unit], float]) -> list[Unit]:
