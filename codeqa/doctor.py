@@ -44,11 +44,11 @@ class Check:
     detail: str
     hint: str = ""
     repaired: str = ""
-    """What was wrong, and how it was repaired."""
+    """The fault and its repair."""
 
 
 Outcome = tuple[bool, str, str]
-"""Whether a check passed, its details, and a hint for when it did not."""
+"""(True if the check passed, its details, a hint for when it did not)."""
 
 
 def examine(

@@ -75,7 +75,7 @@ class Classified(Event):
     intent: str = ""
     confidence: float = 0.0
     source: str = ""
-    """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
+    """The decider of the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
     reason: str = ""
     rules: tuple[str, ...] = ()
     """Names of the policy's rules that decided."""

@@ -99,7 +99,7 @@ class TurnRecord:
     intent: str = ""
     confidence: float = 0.0
     source: str = ""
-    """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
+    """The decider of the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
     reason: str = ""
     rules: Sequence[str] = ()
     """Names of the policy's rules that decided."""

@@ -15,7 +15,7 @@ JUDGED_ANSWER = re.compile(
     r" ?(?:Most of what this answer says is not backed|This answer cites lines that do not show)"
     r".*?Found first: (?:.*?\]\.|.*)"
 )
-"""What the same version said of whole answers."""
+"""The sentences of the same version about whole answers."""
 
 
 def as_turn(record: TurnRecord, user: str, repository: str, conversation: str) -> Turn:

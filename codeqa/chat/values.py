@@ -89,7 +89,7 @@ class Question:
     words: Reading
     """The text, read by what its words may mean."""
     personal: PersonalReading
-    """What the text says about the user."""
+    """Facts about the user in the text."""
     counted: CountedQuestion | None
     """Set for a question that is answered by counting rather than by a search."""
 
@@ -144,7 +144,7 @@ class Routed:
     """Vector of the question; None if the embedding knows none of its words."""
     intent: Intent
     leaving: Leaving
-    """Where it goes: other code, elsewhere, or nowhere (`to` is '')."""
+    """The topic that it moves to: other code, another subject, or none (`to` is '')."""
     features: Features
     decision: PolicyDecision
     standalone: str

@@ -243,7 +243,7 @@ class QuestionMatcher:
         self._shares = shares / max(float(shares.sum()), NOTHING)
         """The share of each piece's direction in the question's vector."""
         self.empty = not encoder.knows(question)
-        """Whether no word of the question is in the vocabulary: then no unit can be judged."""
+        """True if the vocabulary has no word of the question: then no unit can be judged."""
 
     def nearness(self, unit: UnitText) -> Nearness:
         """Return how near `unit` is; 0 where it holds no known piece."""

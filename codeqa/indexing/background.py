@@ -55,7 +55,7 @@ class BackgroundIndexer(Indexer):
         self._follows = settings.watch and not location.snapshot_of  # which never changes
         self._thread: threading.Thread | None = None
         self._has_files = False
-        """Whether the index has been seen to hold files."""
+        """True once the index has been seen to hold files."""
         self._update_lock = threading.Lock()
         self._update = Future[bool]()
         """The last update before a question, and whether it succeeded."""
