@@ -38,6 +38,7 @@ class Language:
     grammar: str = ""
     """`module:function` that returns the grammar; '' when there is none."""
     queries: tuple[str, ...] = ()
+    rare_queries: tuple[list[str], ...] = ()
     comment_nodes: tuple[str, ...] = ()
     attribute_nodes: tuple[str, ...] = ()
     separator: str = "."
@@ -51,8 +52,8 @@ class Language:
     builtins: frozenset[str] = frozenset()
     prototypes: bool = False
     name_prefix: str = ""
-    masks: tuple[list[str], ...] = ()
-    repairs: tuple[list[str], ...] = ()
+    masks: tuple[list[Any], ...] = ()
+    repairs: tuple[list[Any], ...] = ()
     code: str = ""
     item_macros: bool = False
     claims: tuple[list[str], ...] = ()
@@ -131,12 +132,15 @@ def comment_marks() -> Mapping[str, list[str]]:
     return tomllib.loads(files(__package__).joinpath("comments.toml").read_text(encoding="utf-8"))
 
 
-def query_text(language: Language) -> str:
+def query_text(language: Language, name: str = "") -> str:
     """Join the language's queries, with a pattern for each comment and attribute node.
 
-    Raises FileNotFoundError when a query file is missing.
+    With the `name` of a rare query, return its text alone. Raises FileNotFoundError when a query
+    file is missing.
     """
     folder = files(__package__).joinpath("queries")
+    if name:
+        return folder.joinpath(f"{name}.scm").read_text("utf-8")
     parts = [folder.joinpath(f"{name}.scm").read_text("utf-8") for name in language.queries]
     parts += [f"({node}) @comment" for node in language.comment_nodes]
     parts += [f"({node}) @attribute" for node in language.attribute_nodes]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codeqa.languages import Language, detect, language_called, languages, query_text
 from codeqa.parsing.branches import join_branches
@@ -43,6 +43,9 @@ MAX_BROKEN_CHILDREN = 20_000
 The query's cursor looks through all later siblings at each of them: 20,000 take 0.3 s,
 200,000 take 30 s.
 """
+
+MAX_PATTERNS = 1000
+"""More than the patterns of any query: those of a rare one count as being before them."""
 
 _READ_BYTES = 1 << 12
 """Bytes handed to the parser at a time. The predicates of a query read again for every node, so
@@ -79,8 +82,8 @@ _CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
 """A string, a comment, or a capture, whose name is the group."""
 
 
-Masks = tuple[tuple[re.Pattern[bytes], tuple[bytes, ...]], ...]
-"""Expressions, and what the groups of each are overwritten with."""
+Masks = tuple[tuple[tuple[bytes, ...], re.Pattern[bytes], tuple[bytes, ...]], ...]
+"""Words without which an expression cannot match, the expression, what overwrites its groups."""
 
 
 class Pattern(NamedTuple):
@@ -94,14 +97,16 @@ class Pattern(NamedTuple):
     rank: int = 0
 
 
+Queries = tuple["tree_sitter.Query", tuple[Pattern, ...]]
+"""A query, and what each of its patterns is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A language that can be parsed."""
 
     language: Language
     grammar: tree_sitter.Language
-    query: tree_sitter.Query
-    patterns: tuple[Pattern, ...]
     masks: Masks = ()
     repairs: Masks = ()
     code: re.Pattern[bytes] | None = None
@@ -118,26 +123,53 @@ def grammar(key: str) -> Grammar:
     Raises KeyError for an unknown language, ValueError for one without a grammar and
     tree_sitter.QueryError for a query that does not fit its grammar.
     """
-    import tree_sitter
-
     language = languages()[key]
     if not language.grammar:
         raise ValueError(f"{key} has no grammar")
-    module, function = language.grammar.split(":")
-    compiled = tree_sitter.Language(getattr(import_module(module), function)())
-    text = query_text(language)
-    query = tree_sitter.Query(compiled, text)
     masks, repairs = _masks(language.masks), _masks(language.repairs)
     code = re.compile(language.code.encode()) if language.code else None
-    patterns = tuple(_patterns(query, text))
-    return Grammar(language, compiled, query, patterns, masks, repairs, code)
+    return Grammar(language, _compiled(language.grammar), masks, repairs, code)
 
 
-def _masks(rules: Iterable[list[str]]) -> Masks:
-    return tuple(
-        (re.compile(rule.encode()), tuple(fill.encode() for fill in fills))
-        for rule, *fills in rules
-    )
+@cache
+def _compiled(address: str) -> tree_sitter.Language:
+    """Load a grammar by its module and function, which languages share."""
+    import tree_sitter
+
+    module, function = address.split(":")
+    return tree_sitter.Language(getattr(import_module(module), function)())
+
+
+def _masks(rules: Iterable[list[Any]]) -> Masks:
+    masks = []
+    for rule in rules:
+        words, expression, *fills = rule if isinstance(rule[0], list) else [[], *rule]
+        encoded = tuple(word.encode() for word in words), tuple(fill.encode() for fill in fills)
+        masks.append((encoded[0], re.compile(expression.encode()), encoded[1]))
+    return tuple(masks)
+
+
+def holds_any(words: Sequence[bytes], data: bytes) -> bool:
+    """Return whether one of some words is in a file; without words always."""
+    return not words or any(word in data for word in words)
+
+
+@cache
+def query(key: str, name: str = "") -> Queries:
+    """Compile the query of a language, or one of those that few of its files need, by its name.
+
+    Raises as `grammar` does.
+    """
+    language = languages()[key]
+    return _compile(language.grammar, query_text(language, name))
+
+
+@cache
+def _compile(address: str, text: str) -> Queries:
+    import tree_sitter
+
+    query = tree_sitter.Query(_compiled(address), text)
+    return query, tuple(_patterns(query, text))
 
 
 def _code_of(grammar: Grammar, text: bytes) -> bytes:
@@ -155,7 +187,9 @@ def _code_of(grammar: Grammar, text: bytes) -> bytes:
 def readable(masks: Masks, data: bytes, blanks: list[tuple[int, int]]) -> bytes:
     """Mask what the grammar cannot read; add the spans of overwritten words to `blanks`."""
     output = data
-    for rule, fills in masks:
+    for words, rule, fills in masks:
+        if not holds_any(words, data):
+            continue
         buffer = bytearray(output)
         for match in rule.finditer(output):
             for group, fill in enumerate(fills, min(rule.groups, 1)):
@@ -310,6 +344,13 @@ def _with_cells(notebook: ParsedFile, role: str) -> ParsedFile:
     return replace(notebook, units=tuple(units), references=edges)
 
 
+def _queries_for(language: Language, text: bytes) -> Iterator[str]:
+    yield ""
+    for name, *words in language.rare_queries:
+        if holds_any([word.encode() for word in words], text):
+            yield name
+
+
 def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
     """Extract units and references of one file.
 
@@ -323,9 +364,11 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     data, tree, macros = parse_masked(spec, text, blanks)
     source = Source(path, text, spec.language, role)
     matches = _Matches(source)
-    # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
-    for index, captures in tree_sitter.QueryCursor(spec.query).matches(tree.root_node):
-        matches.add(index, spec.patterns[index], captures)
+    for number, name in enumerate(_queries_for(spec.language, text)):
+        compiled, patterns = query(language, name)
+        # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
+        for index, captures in tree_sitter.QueryCursor(compiled).matches(tree.root_node):
+            matches.add(index - number * MAX_PATTERNS, patterns[index], captures)
     for start, end in blanks:
         if _REST_BLANK.match(data, end):  # `EXPORT_API` on its own line belongs to what follows
             source.add_leading(ATTRIBUTE, start, end)

@@ -58,6 +58,14 @@ another variable is given, by its start offset."""
 _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 """`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
 
+_DECLARED = re.compile(r"[*&\s]*(\w+)\s*[=({\[]|[*&\s]+(\w+)")
+"""A variable with what C++ writes around it: `*a`, `& a`, `a(1)`."""
+
+_WRITTEN_TYPE = re.compile(
+    r"(?:\w+::)+\w+<\s*(?:const\s+)?(\w+)\s*\**\s*>|(?:\w+::)*(\w+)(?:<.*)?", re.S
+)
+"""A type in C++: the name of what `std::unique_ptr<A>` holds, else its last name."""
+
 _MADE = re.compile(r"\(?new ([\w.]+)\(.*")
 """A receiver that is made there: `new Client(url)`."""
 
@@ -253,13 +261,17 @@ class Resolver:
     def learn(self, source: Source, typed_name: TypedName, scope: Definition | None) -> None:
         """Note the type of a variable."""
         variable, node, member, copied = typed_name
-        type_name = source.text_of(node)
+        type_name, name = source.text_of(node), source.text_of(variable)
+        if match := _DECLARED.match(name):
+            name = match[1] or match[2]
+        if match := _WRITTEN_TYPE.fullmatch(type_name):
+            type_name = match[1] or match[2]
         if copied:
             type_name = self._type_of(type_name, scope)
         is_known = type_name in self.names or type_name in self.bound
         if type_name and (is_known or not _TYPE_PARAMETER.fullmatch(type_name)):
             place = _owner_of(scope) if member else _type_key(scope)
-            self.types[place, source.text_of(variable)] = type_name
+            self.types[place, name] = type_name
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         types, receiver = self.types, receiver.replace("->", ".").rstrip("!?")

@@ -25,7 +25,7 @@ from pathlib import Path
 import tree_sitter
 
 from codeqa.languages import detect
-from codeqa.parsing import Grammar, grammar, parse_file
+from codeqa.parsing import Grammar, grammar, parse_file, query
 
 MAX_BYTES = 1_000_000
 SKIPPED_FOLDERS = {".git", "node_modules", ".venv", "__pycache__"}
@@ -56,7 +56,8 @@ def bare(compiled: Grammar, files: Files) -> int:
     parser = tree_sitter.Parser(compiled.grammar)
     for _, data in files:
         tree = parser.parse(data)
-        matches += len(tree_sitter.QueryCursor(compiled.query).matches(tree.root_node))
+        cursor = tree_sitter.QueryCursor(query(compiled.language.key)[0])
+        matches += len(cursor.matches(tree.root_node))
     return matches
 
 

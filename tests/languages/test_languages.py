@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.languages import detect, languages
-from codeqa.parsing import extract, grammar
+from codeqa.parsing import extract, query
 from codeqa.store.schema import ROWS_VERSION
 from codeqa.types import KINDS
 from tests.update_goldens import ROWS, as_text, fixtures, golden_path, observed, observed_rows
@@ -56,7 +56,7 @@ def test_units_of_a_fixture_are_exactly_their_lines_and_cover_its_code(fixture: 
 
 def test_a_query_fits_its_grammar_and_knows_calls_and_definitions() -> None:
     for key in WITH_GRAMMAR:
-        patterns = grammar(key).patterns
+        _, patterns = query(key)
         kinds = {pattern.kind for pattern in patterns if pattern.capture.startswith("definition.")}
         assert kinds and kinds <= KINDS - {"chunk"}, key
 

@@ -33,7 +33,7 @@
 
 (function_definition
   declarator: [
-    (function_declarator declarator: (qualified_identifier
+    (function_declarator declarator: (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
       name: [
         (identifier) @name
@@ -41,14 +41,14 @@
         (operator_name) @name
         (template_function name: (identifier) @name)
       ]))
-    (_ (function_declarator declarator: (qualified_identifier
+    (_ (function_declarator declarator: (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
       name: [
         (identifier) @name
         (operator_name) @name
         (template_function name: (identifier) @name)
       ])))
-    (qualified_identifier
+    (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
       name: (operator_cast "operator" @name declarator: (_) @name.before))
   ]
@@ -56,9 +56,9 @@
 
 (function_definition
   declarator: [
-    (function_declarator declarator: (qualified_identifier
+    (function_declarator declarator: (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (qualified_identifier
+      name: (_
         scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
         name: [
           (identifier) @name
@@ -66,9 +66,9 @@
           (operator_name) @name
           (template_function name: (identifier) @name)
         ])))
-    (_ (function_declarator declarator: (qualified_identifier
+    (_ (function_declarator declarator: (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (qualified_identifier
+      name: (_
         scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
         name: [
           (identifier) @name
@@ -79,11 +79,11 @@
   body: (_)? @body) @definition.function
 
 (function_definition
-  declarator: (function_declarator declarator: (qualified_identifier
+  declarator: (function_declarator declarator: (_
     scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-    name: (qualified_identifier
+    name: (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (qualified_identifier
+      name: (_
         scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
         name: [
           (identifier) @name
@@ -130,7 +130,7 @@
   name: [
     (type_identifier) @name
     (template_type name: (type_identifier) @name)
-    (qualified_identifier
+    (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
       name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
   ]
@@ -140,7 +140,7 @@
   name: [
     (type_identifier) @name
     (template_type name: (type_identifier) @name)
-    (qualified_identifier
+    (_
       scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
       name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
   ]
@@ -202,17 +202,17 @@
       (dependent_name (template_method name: (field_identifier) @reference.call))
     ]))
 (call_expression
-  function: (qualified_identifier
+  function: (_
     scope: (_)? @receiver
     name: [
       (identifier) @reference.call
       (template_function name: (identifier) @reference.call)
-      (qualified_identifier
+      (_
         scope: (_) @receiver
         name: [
           (identifier) @reference.call
           (template_function name: (identifier) @reference.call)
-          (qualified_identifier
+          (_
             scope: (_) @receiver
             name: [
               (identifier) @reference.call
@@ -224,7 +224,7 @@
 (new_expression type: [
   (type_identifier) @reference.call
   (template_type name: (type_identifier) @reference.call)
-  (qualified_identifier
+  (_
     scope: (_)? @receiver
     name: [
       (type_identifier) @reference.call
@@ -235,12 +235,12 @@
 (base_class_clause [
   (type_identifier) @reference.inherits
   (template_type name: (type_identifier) @reference.inherits)
-  (qualified_identifier
+  (_
     scope: (_)? @receiver
     name: [
       (type_identifier) @reference.inherits
       (template_type name: (type_identifier) @reference.inherits)
-      (qualified_identifier
+      (_
         scope: (_) @receiver
         name: [
           (type_identifier) @reference.inherits
@@ -255,7 +255,7 @@
 
 (pointer_expression argument: [
   (identifier) @reference.value
-  (qualified_identifier scope: (_) @receiver name: (identifier) @reference.value)
+  (_ scope: (_) @receiver name: (identifier) @reference.value)
 ])
 
 ; --- imports
@@ -274,61 +274,24 @@
   default_value: (_)) @definition.constant
 
 ; --- what a variable holds -------------------------------------------------------------
-; `A a`, `A* a`, `const A& a`, `std::unique_ptr<A> a`; `A a(1)` and `auto a = new A`
+; `A a`, `A* a`, `const A& a`, `std::unique_ptr<A> a`; `A a(1)` and `auto a = new A`. What stands
+; around the names is left to the program: alternatives of it take the compiler of queries long.
 (field_declaration
-  type: [
-    (type_identifier) @variable.type
-    (template_type name: (type_identifier) @variable.type)
-    (qualified_identifier name: (type_identifier) @variable.type)
-    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
-      type: (type_identifier) @variable.type) .)))
-  ]
-  declarator: [
-    (field_identifier) @variable
-    (pointer_declarator declarator: (field_identifier) @variable)
-    (reference_declarator (field_identifier) @variable)
-  ])
+  type: [(type_identifier) (template_type) (qualified_identifier)] @variable.type
+  declarator: (_ !parameters) @variable)
 (parameter_declaration
-  type: [
-    (type_identifier) @variable.type
-    (template_type name: (type_identifier) @variable.type)
-    (qualified_identifier name: (type_identifier) @variable.type)
-    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
-      type: (type_identifier) @variable.type) .)))
-  ]
-  declarator: [
-    (identifier) @variable
-    (pointer_declarator declarator: (identifier) @variable)
-    (reference_declarator (identifier) @variable)
-  ])
+  type: [(type_identifier) (template_type) (qualified_identifier)] @variable.type
+  declarator: (_ !parameters) @variable)
 (declaration
-  type: [
-    (type_identifier) @variable.type
-    (template_type name: (type_identifier) @variable.type)
-    (qualified_identifier name: (type_identifier) @variable.type)
-    (qualified_identifier name: (template_type arguments: (template_argument_list . (type_descriptor
-      type: (type_identifier) @variable.type) .)))
-  ]
-  declarator: [
-    (identifier) @variable
-    (pointer_declarator declarator: (identifier) @variable)
-    (reference_declarator (identifier) @variable)
-    (init_declarator declarator: (identifier) @variable)
-    (init_declarator declarator: (pointer_declarator declarator: (identifier) @variable))
-    (init_declarator declarator: (reference_declarator (identifier) @variable))
-  ])
+  type: [(type_identifier) (template_type) (qualified_identifier)] @variable.type
+  declarator: (_ !parameters) @variable)
 (init_declarator
-  declarator: [
-    (identifier) @variable
-    (pointer_declarator declarator: (identifier) @variable)
-  ]
+  declarator: (_) @variable
   value: [
-    (new_expression type: (type_identifier) @variable.type)
-    (compound_literal_expression type: (type_identifier) @variable.type)
+    (_ type: (type_identifier) @variable.type)
     (call_expression function: (qualified_identifier name: (template_function
-      name: (identifier) @_make
       arguments: (template_argument_list . (type_descriptor type: (type_identifier) @variable.type)))))
   ])
 (for_range_loop
   type: (type_identifier) @variable.type
-  declarator: [(identifier) @variable (reference_declarator (identifier) @variable)])
+  declarator: (_) @variable)

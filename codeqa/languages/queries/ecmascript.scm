@@ -20,38 +20,12 @@
     (function_expression body: (_) @body)
     (generator_function body: (_) @body)
   ]) @definition.lambda
-; module.exports = function load() { … }
-(assignment_expression
-  left: [(identifier) @_exports (member_expression property: (property_identifier) @_exports)]
-  right: [
-    (function_expression name: (_) @name body: (_) @body)
-    (generator_function name: (_) @name body: (_) @body)
-  ]
-  (#eq? @_exports "exports")) @definition.function
 (assignment_expression
   left: (identifier) @name
   right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
 (assignment_expression
   left: [
-    (member_expression
-      object: (member_expression object: [
-        (identifier) @owner
-        (member_expression property: (property_identifier) @owner)
-      ] property: (property_identifier) @_prototype)
-      property: (property_identifier) @name)
-    (subscript_expression
-      object: (member_expression object: (identifier) @owner property: (property_identifier) @_prototype)
-      index: [(string) (member_expression)] @name)
-  ]
-  right: [
-    (arrow_function body: (_) @body)
-    (function_expression body: (_) @body)
-    (generator_function body: (_) @body)
-  ]
-  (#eq? @_prototype "prototype")) @definition.method
-(assignment_expression
-  left: [
-    (member_expression property: [(property_identifier) (private_property_identifier)] @name)
+   (_ property: [(property_identifier) (private_property_identifier)] @name)
     (subscript_expression index: (string) @name)
   ]
   right: [
@@ -68,7 +42,7 @@
 (variable_declarator
   name: (identifier) @name
   value: (call_expression
-    function: [(identifier) @_wrap (member_expression property: (property_identifier) @_wrap)]
+    function: [(identifier) @_wrap (_ property: (property_identifier) @_wrap)]
     arguments: (arguments . [
       (arrow_function body: (_) @body)
       (function_expression body: (_) @body)
@@ -91,31 +65,15 @@
   (object)
   (_ (object))
   (call_expression
-    function: (member_expression property: (property_identifier) @_freeze)
+    function: (_ property: (property_identifier) @_freeze)
     arguments: (arguments . [(object) (_ (object))] .))
 ] (#any-of? @_freeze "freeze" "seal" "assign")) @scope
 (assignment_expression
-  left: (member_expression property: (property_identifier) @name)
+  left: (_ property: (property_identifier) @name)
   right: [(object) (_ (object))]
   (#not-eq? @name "exports")
   (#not-eq? @name "prototype")) @scope
 (pair key: (property_identifier) @name value: [(object) (_ (object))]) @scope
-; what is given to a prototype is its class's
-(assignment_expression
-  left: (member_expression
-    object: [(identifier) @name (member_expression property: (property_identifier) @name)]
-    property: (property_identifier) @_prototype)
-  right: [(object) (call_expression arguments: (arguments (object)))]
-  (#eq? @_prototype "prototype")) @scope
-(call_expression
-  function: [(identifier) @_assign (member_expression property: (property_identifier) @_assign)]
-  arguments: (arguments
-    (member_expression
-      object: [(identifier) @name (member_expression property: (property_identifier) @name)]
-      property: (property_identifier) @_prototype)
-    (object))
-  (#not-eq? @_assign "create")
-  (#eq? @_prototype "prototype")) @scope
 
 ; --- imports ---------------------------------------------------------------------------
 (import_statement (import_clause (identifier) @import.alias) source: (string) @import.module)
@@ -135,35 +93,6 @@
   source: (string) @import.module)
 (export_statement "*" @import.wildcard source: (string) @import.module)
 (export_statement (namespace_export) @import.wildcard source: (string) @import.module)
-(assignment_expression
-  left: (member_expression property: (property_identifier) @import.wildcard)
-  right: (call_expression
-    function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require") (#eq? @import.wildcard "exports"))
-(assignment_expression
-  left: (member_expression object: (_) @_exports property: (property_identifier) @import.alias)
-  right: (call_expression
-    function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require") (#match? @_exports "^(module[.])?exports$"))
-(variable_declarator
-  name: (identifier) @import.alias
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require"))
-(variable_declarator
-  name: (identifier) @import.alias
-  value: (member_expression
-    object: (call_expression
-      function: (identifier) @_require arguments: (arguments . (string) @import.module))
-    property: (property_identifier) @import.name)
-  (#eq? @_require "require"))
-(variable_declarator
-  name: (object_pattern (shorthand_property_identifier_pattern) @import.name)
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require"))
-(variable_declarator
-  name: (object_pattern (pair_pattern key: (_) @import.name value: (identifier) @import.alias))
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require"))
 (call_expression function: (import) arguments: (arguments . (string) @import.module))
 
 ; --- exports under the same or another name -------------------------------------------
@@ -176,62 +105,34 @@
 (export_statement "default" @export.alias value: (_ name: (_) @export.name))
 (export_statement "default" @export.alias
   value: (call_expression arguments: (arguments (function_expression name: (_) @export.name))))
-; module.exports = a · = { a, b: c } · exports.b = a
-(assignment_expression
-  left: (member_expression object: (_) @_exports property: (property_identifier) @export.alias)
-  right: [
-    (identifier) @export.name
-    (function_expression name: (_) @export.name)
-    (class name: (_) @export.name)
-    (call_expression arguments: (arguments [
-      (identifier) @export.name
-      (function_expression name: (_) @export.name)
-    ]))
-  ]
-  (#match? @_exports "^((module[.])?exports|module)$"))
-(assignment_expression
-  left: (member_expression property: (property_identifier) @_exports)
-  right: (object [
-    (shorthand_property_identifier) @export.name
-    (pair key: (property_identifier) @export.alias value: (identifier) @export.name)
-  ])
-  (#eq? @_exports "exports"))
-(assignment_expression
-  left: (member_expression object: (_) @_exports property: (property_identifier) @export.alias)
-  right: (assignment_expression right: [
-    (identifier) @export.name
-    (function_expression name: (_) @export.name)
-    (class name: (_) @export.name)
-  ])
-  (#match? @_exports "^((module[.])?exports|module)$"))
 
 ; --- references ------------------------------------------------------------------------
 (call_expression function: (identifier) @reference.call)
-(call_expression function: (member_expression
+(call_expression function: (_
   object: (_) @receiver property: [(property_identifier) (private_property_identifier)] @reference.call))
 (new_expression constructor: (identifier) @reference.call)
-(new_expression constructor: (member_expression object: (_) @receiver property: (_) @reference.call))
+(new_expression constructor: (_ object: (_) @receiver property: (_) @reference.call))
 (call_expression function: (await_expression (identifier) @reference.call))
 
 (decorator (identifier) @reference.use)
-(decorator (member_expression object: (_) @receiver property: (_) @reference.use))
+(decorator (_ object: (_) @receiver property: (_) @reference.use))
 (binary_expression operator: "instanceof" right: (identifier) @reference.use)
 
 ; mere mentions
 (arguments (identifier) @reference.value)
-(arguments (member_expression
+(arguments (_
   object: [(this) (identifier)] @receiver
   property: [(property_identifier) (private_property_identifier)] @reference.value))
 (array (identifier) @reference.value)
 (pair value: (identifier) @reference.value)
-(pair value: (member_expression object: [(this) (identifier)] @receiver property: (_) @reference.value))
+(pair value: (_ object: [(this) (identifier)] @receiver property: (_) @reference.value))
 (shorthand_property_identifier) @reference.value
 (return_statement (identifier) @reference.value)
 (variable_declarator value: (identifier) @reference.value)
-(variable_declarator value: (member_expression
+(variable_declarator value: (_
   object: [(this) (identifier)] @receiver property: (_) @reference.value))
 (assignment_expression right: (identifier) @reference.value)
-(assignment_expression right: (member_expression
+(assignment_expression right: (_
   object: [(this) (identifier)] @receiver property: (_) @reference.value))
 (spread_element (identifier) @reference.value)
 (export_statement value: (identifier) @reference.value)
@@ -241,7 +142,7 @@
 (variable_declarator name: (identifier) @variable
   value: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
 (assignment_expression
-  left: (member_expression object: (this)
+  left: (_ object: (this)
     property: [(property_identifier) (private_property_identifier)] @variable.member)
   right: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
 
@@ -254,6 +155,6 @@
 ])
 
 (assignment_expression
-  left: (member_expression object: (this)
+  left: (_ object: (this)
     property: [(property_identifier) (private_property_identifier)] @variable.member)
   right: (identifier) @variable.copied)

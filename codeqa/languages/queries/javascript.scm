@@ -6,7 +6,7 @@
 (assignment_expression
   left: [
     (identifier) @name
-    (member_expression property: (property_identifier) @name)
+   (_ property: (property_identifier) @name)
     (subscript_expression index: (string) @name)
   ]
   right: (class !name body: (_) @body)) @definition.class
@@ -18,7 +18,7 @@
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
 
 (class_heritage (identifier) @reference.inherits)
-(class_heritage (member_expression object: (_) @receiver property: (_) @reference.inherits))
+(class_heritage (_ object: (_) @receiver property: (_) @reference.inherits))
 (class_heritage (call_expression arguments: (arguments (identifier) @reference.inherits)))
 
 (field_definition

@@ -31,19 +31,9 @@
 
 ; The name may be an operator: a token of its own or one of the language's.
 (function_declaration
-  name: [
-    (simple_identifier)
-    (custom_operator)
-    "==" "!=" "===" "!==" "<" ">" "<=" ">=" "+" "-" "*" "/" "%" "&" "|" "^" "~" "!" "<<" ">>"
-    "+=" "-=" "*=" "/=" "++" "--" "..." "..<" "??"
-  ] @name
+  "func" . name: _ @name
   body: (_)? @body) @definition.function
-(protocol_function_declaration
-  name: [
-    (simple_identifier)
-    (custom_operator)
-    "==" "!=" "<" ">" "<=" ">=" "+" "-" "*" "/" "%"
-  ] @name) @definition.method
+(protocol_function_declaration "func" . name: _ @name) @definition.method
 (init_declaration "init" @name body: (_)? @body) @definition.constructor
 (deinit_declaration "deinit" @name body: (_) @body) @definition.method
 (subscript_declaration "subscript" @name (computed_property)? @body) @definition.method

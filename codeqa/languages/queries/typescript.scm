@@ -26,7 +26,7 @@
 
 ; --- supertypes and types --------------------------------------------------------------
 (extends_clause value: (identifier) @reference.inherits)
-(extends_clause value: (member_expression object: (_) @receiver property: (_) @reference.inherits))
+(extends_clause value: (_ object: (_) @receiver property: (_) @reference.inherits))
 (extends_clause value: (call_expression arguments: (arguments (identifier) @reference.inherits)))
 (implements_clause (type_identifier) @reference.inherits)
 (implements_clause (generic_type name: (type_identifier) @reference.inherits))

@@ -1,0 +1,101 @@
+; Prototypes and CommonJS: read where a file says `require`, `exports` or `prototype`.
+
+; module.exports = function load() { … }
+(assignment_expression
+  left: [(identifier) @_exports (_ property: (property_identifier) @_exports)]
+  right: [
+    (function_expression name: (_) @name body: (_) @body)
+    (generator_function name: (_) @name body: (_) @body)
+  ]
+  (#eq? @_exports "exports")) @definition.function
+(assignment_expression
+  left: [
+    (member_expression
+      object: (member_expression object: [
+        (identifier) @owner
+       (_ property: (property_identifier) @owner)
+      ] property: (property_identifier) @_prototype)
+      property: (property_identifier) @name)
+    (subscript_expression
+      object: (_ object: (identifier) @owner property: (property_identifier) @_prototype)
+      index: [(string) (member_expression)] @name)
+  ]
+  right: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ]
+  (#eq? @_prototype "prototype")) @definition.method
+; what is given to a prototype is its class's
+(assignment_expression
+  left: (_
+    object: [(identifier) @name (_ property: (property_identifier) @name)]
+    property: (property_identifier) @_prototype)
+  right: [(object) (call_expression arguments: (arguments (object)))]
+  (#eq? @_prototype "prototype")) @scope
+(call_expression
+  function: [(identifier) @_assign (_ property: (property_identifier) @_assign)]
+  arguments: (arguments
+    (_
+      object: [(identifier) @name (_ property: (property_identifier) @name)]
+      property: (property_identifier) @_prototype)
+    (object))
+  (#not-eq? @_assign "create")
+  (#eq? @_prototype "prototype")) @scope
+(assignment_expression
+  left: (_ property: (property_identifier) @import.wildcard)
+  right: (call_expression
+    function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require") (#eq? @import.wildcard "exports"))
+(assignment_expression
+  left: (_ object: (_) @_exports property: (property_identifier) @import.alias)
+  right: (call_expression
+    function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require") (#match? @_exports "^(module[.])?exports$"))
+(variable_declarator
+  name: (identifier) @import.alias
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (identifier) @import.alias
+  value: (member_expression
+    object: (call_expression
+      function: (identifier) @_require arguments: (arguments . (string) @import.module))
+    property: (property_identifier) @import.name)
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (object_pattern (shorthand_property_identifier_pattern) @import.name)
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (object_pattern (pair_pattern key: (_) @import.name value: (identifier) @import.alias))
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+; module.exports = a · = { a, b: c } · exports.b = a
+(assignment_expression
+  left: (_ object: (_) @_exports property: (property_identifier) @export.alias)
+  right: [
+    (identifier) @export.name
+    (function_expression name: (_) @export.name)
+    (class name: (_) @export.name)
+    (call_expression arguments: (arguments [
+      (identifier) @export.name
+      (function_expression name: (_) @export.name)
+    ]))
+  ]
+  (#match? @_exports "^((module[.])?exports|module)$"))
+(assignment_expression
+  left: (_ property: (property_identifier) @_exports)
+  right: (object [
+    (shorthand_property_identifier) @export.name
+    (pair key: (property_identifier) @export.alias value: (identifier) @export.name)
+  ])
+  (#eq? @_exports "exports"))
+(assignment_expression
+  left: (_ object: (_) @_exports property: (property_identifier) @export.alias)
+  right: (assignment_expression right: [
+    (identifier) @export.name
+    (function_expression name: (_) @export.name)
+    (class name: (_) @export.name)
+  ])
+  (#match? @_exports "^((module[.])?exports|module)$"))
