@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -21,6 +22,7 @@ from codeqa.parsing.comments import docstring_text
 from codeqa.parsing.definitions import find_definitions, nest
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.item_macros import ItemMacro, find_macros, holds_items
+from codeqa.parsing.recovery import is_broken, without_broken_blocks
 from codeqa.parsing.references import FoundName, TypedName, exports, find_imports, references
 from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
@@ -46,6 +48,9 @@ The query's cursor looks through all later siblings at each of them: 20,000 take
 
 MAX_PATTERNS = 1000
 """More than the patterns of any query: those of a rare one count as being before them."""
+
+KEPT = 0.9
+"""Share of the definitions that must remain where blocks that cannot be read are left out."""
 
 _READ_BYTES = 1 << 12
 """Bytes handed to the parser at a time. The predicates of a query read again for every node, so
@@ -288,6 +293,28 @@ def _patterns(query: tree_sitter.Query, text: str) -> Iterator[Pattern]:
             yield Pattern("doc" if "doc" in captures else "")
 
 
+def recover(
+    grammar: Grammar, data: bytes, tree: tree_sitter.Tree, macros: list[ItemMacro]
+) -> tuple[bytes, tree_sitter.Tree, list[ItemMacro]]:
+    """Leave out the blocks that break the braces of a tree, if nearly all definitions remain."""
+    if tree.root_node.has_error and is_broken(tree.root_node):
+        with suppress(TooSlowError):
+            rest = without_broken_blocks(data, lambda part: parse(grammar, part)[0].root_node)
+            other, other_macros = parse(grammar, rest)
+            if _definitions(grammar, other) >= KEPT * _definitions(grammar, tree):
+                return rest, other, other_macros
+    return data, tree, macros
+
+
+def _definitions(grammar: Grammar, tree: tree_sitter.Tree) -> int:
+    """Return how many definitions are in a tree."""
+    import tree_sitter
+
+    compiled, patterns = query(grammar.language.key)
+    matches = tree_sitter.QueryCursor(compiled).matches(tree.root_node)
+    return sum(patterns[index].family == "definition" for index, _ in matches)
+
+
 # One file.
 
 
@@ -362,6 +389,8 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     spec = grammar(language)
     blanks: list[tuple[int, int]] = []
     data, tree, macros = parse_masked(spec, text, blanks)
+    has_errors = tree.root_node.has_error
+    data, tree, macros = recover(spec, data, tree, macros)
     source = Source(path, text, spec.language, role)
     matches = _Matches(source)
     for number, name in enumerate(_queries_for(spec.language, text)):
@@ -388,7 +417,6 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     imports = list(find_imports(source, matches.imports))
     edges = references(source, names, matches.variables, definitions, top, imports, unit_at)
     edges += exports(source, matches.exports)
-    has_errors = tree.root_node.has_error
     return ParsedFile(path, spec.language.name, units, tuple(edges), has_errors=has_errors)
 
 

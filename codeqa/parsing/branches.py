@@ -92,7 +92,7 @@ def join_branches(data: bytes) -> bytes:
         if word == b"endif":
             groups.pop()
             branch = _close(group, assumed, output)
-            brackets[:], last = branch.brackets, branch.last
+            brackets[:], last = branch.brackets, branch.last or group.before
             _add_inner(branch, groups)
         else:
             name, value = _condition(word, token["rest"])

@@ -22,6 +22,8 @@ MACROS = [
     ("BENCHMARK_F(Fix, template)(State& st) {\n}\n", "template"),
     ("PYBIND11_MODULE(core, m) {\n}\nint f() { return 1; }\n", "core f"),
     ("namespace a::inline v1 {\nint f() { return 1; }\n}\n", "a::v1::f"),
+    ("export module m;\nexport {\n  int f() { return 1; }\n  struct B { };\n}\n", "f B"),
+    ("LIB_NAMESPACE_USING_DIRECTIVE\n\nclass A {\n  int f() { return 1; }\n};\n", "A A::f"),
     ("struct F { operator bool() const; operator const char*(); };\n", "F,F::operator bool,F::operator const char*"),
 ]  # fmt: skip
 
@@ -32,6 +34,7 @@ C_MACROS = [
     ("void f(struct x *l)\n\t__acquires(&l->lock)\n{\n}\n", "f"),
     ("int f(void)\n{\n#ifdef A\n  if (a) {\n#else\n  if (b) {\n#endif\n  }\n}\nint g(void);\n", "f g"),
     ("#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n}\n#ifndef A\nint no(void) {\n#else\nint g(void) {\n#endif\n}\n", "f g"),
+    ("int f(int a)\n{\n#if A\n#endif\n#if B\n  if (a) {\n#else\n  if (b) {\n#endif\n  }\n}\n", "f"),
     ("int f(int a)\n{\n  if (a) {\n  }\n#ifdef A\n  else if (b) {\n  }\n#endif\n  else {\n  }\n}\n", "f"),
     ("static int\n#ifdef A\nf(int a)\n#else\nno(void)\n#endif\n{\n}\n#if A\nint g(void) { }\n#else\nint h(void) { }\n#endif\n", "f g h"),
 ]  # fmt: skip

@@ -27,6 +27,12 @@ KOTLIN = [
     'fun X() = $$"a${b"',
     'fun X() = """a""""',
     'class X {\n  val a\n    @JvmName("b")\n    get() = 1\n}',
+    '@file:A(\n  "b",\n  "c(",\n)\n\nfun X() {}',
+    "class X\n  @A(1)\n  internal constructor(val a: B) : C {\n  fun go() = 1\n}",
+    "class X<T>(@all:A(b = B.C) val a: T)",
+    "fun X() {\n  go()\n  in1.go()\n  is2 = 1\n  as3()\n  else4()\n}",
+    "fun X(a: context(b.c.D<E>) () -> A, b: context(A, B) Int.(A) -> A) = 1",
+    "fun X(): () -> Unit {\n  !open; return { /* nothing */ }\n}",
 ]
 JAVASCRIPT = [
     ("module.exports = function load() {}", "load"),
