@@ -289,6 +289,8 @@ class IndexSummary:
     """Name of an embedding → units with a vector of it."""
     skipped_files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Reason → paths of files that were skipped for it."""
+    broken_files: Sequence[str] = ()
+    """Paths of those that could be parsed only in part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Self, TextIO
 
 import click
 
+from codeqa.text import some_of
 from codeqa.types import IndexSummary, Progress
 
 SAY_SECONDS = 0.75
@@ -218,7 +219,8 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
     vectors = [f"{count:,} of {name}" for name, count in summary.vectors.items()]
     rows += [("" if number else "vectors", text) for number, text in enumerate(vectors)]
     if summary.broken:
-        rows.append(("parsed in part", f"{summary.broken:,} files with syntax errors"))
+        names = some_of(summary.broken_files, SKIPPED_NAMED)
+        rows.append(("parsed in part", f"{summary.broken:,} with syntax errors: {names}"))
     if summary.replaced:
         rows.append(("not UTF-8", f"{summary.replaced:,} files, indexed with replacements"))
     skipped = sorted(summary.skipped.items(), key=lambda item: (-item[1], item[0]))

@@ -74,16 +74,17 @@ def callers(
     *,
     only_calls: bool = False,
     alone: bool = False,
+    reads: bool = False,
     limit: int = MOST_EDGES,
 ) -> tuple[list[Call], int]:
     """Return the first use of `unit` in each caller, and how many uses are less sure than `least`.
 
     The surest come first, source before tests. With `only_calls` other uses than calls are left
-    out, imports always; `alone` is that of `usages`. `limit` uses are examined.
+    out, imports always; `alone` and `reads` are those of `usages`. `limit` uses are examined.
     """
     doubtful = 0
     likely: list[UsageSite] = []
-    for site in usages(tables, unit, alone=alone)[:limit]:
+    for site in usages(tables, unit, alone=alone, reads=reads)[:limit]:
         kind = site.reference.kind
         if site.confidence < least:
             doubtful += kind != "import"

@@ -234,7 +234,10 @@ class Surroundings:
             return SUBCLASS if inherited else NONE  # another class's own member
         if not self._unit.class_name:
             return self._by_name(0.5)
-        return RECEIVER_NAME if self.is_called_like(reference.receiver) else self._by_name(1.0)
+        if self.is_called_like(reference.receiver):
+            return RECEIVER_NAME
+        # What is not called may be a field, of which other classes have as many.
+        return self._by_name(0.5 if reference.kind == "use" else 1.0)
 
     def _is_called_like(self, receiver: str) -> bool:
         """Return whether `receiver` is more like the owner's name than like its rivals' names."""

@@ -84,9 +84,7 @@ def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
         named = tables.named([name_key(method)], MOST_NAMED)
         named = [other for other in named if other.language == unit.language]
         owners = {(other.path, other.class_name) for other in named}
-        types: list[Unit] = []
-        for path in sorted({path for path, _ in owners}):
-            types += tables.in_file(path)
+        types = tables.named(sorted({name_key(owner) for _, owner in owners}), MOST_NAMED)
         types = [base for base in types if (base.path, base.qualified_name) in owners]
         return [base for base in types if unit in with_all_methods(tables, base)]
     classes: list[Unit] = []

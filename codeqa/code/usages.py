@@ -8,6 +8,10 @@ and is never presented as certain.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 from codeqa.code.evidence import (
     LEAST_CONFIDENCE,
     LIKELY,
@@ -20,11 +24,13 @@ from codeqa.code.evidence import (
 from codeqa.code.imports import NONE
 from codeqa.code.inheritance import is_abstract, overridden
 from codeqa.code.names import language_name, related, same_named
+from codeqa.languages import language_called
+from codeqa.parsing.references import BARE_MEMBER
 from codeqa.repository.classify import role_of
 from codeqa.search.mentions import smallest_around
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word
-from codeqa.types import ROLES, TEXT_KINDS, Reference, Unit
+from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
 THROUGH_BASE = 0.7
 """Upper limit for a call through a base class: the object decides which override runs."""
@@ -36,13 +42,17 @@ MOST_RELATED = 8
 """Methods of bases, and as many of heirs, whose calls count as calls of one method."""
 MOST_JUDGED = 40
 """Definitions of one name that are weighed for one reference."""
+_COMMENT = ("#", "//", "/*", "* ", "-- ")
 
 
-def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite]:
+def usages(
+    tables: Tables, unit: Unit, *, alone: bool = False, reads: bool = False
+) -> list[UsageSite]:
     """Find where `unit` is used, the surest first, source before tests.
 
     Unless `alone`, a method counts together with those of bases and interfaces that it overrides,
-    and with those that override it, for the object decides which of them runs.
+    and with those that override it, for the object decides which of them runs. With `reads` the
+    code is searched for a member that is named without a call.
     """
     if unit.kind in TEXT_KINDS or not unit.name:
         return []
@@ -51,6 +61,8 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
     name = last_word(unit.class_name) if of_class else unit.name
     tables = tables.around(unit.path)
     references = tables.references(name=[name], limit=MOST_EDGES)
+    uncalled = reads_of(tables, name, references, unit) if reads else []
+    references += uncalled
     around = Surroundings(tables, unit, name, references)
     sites = around.judged()
     relatives: list[tuple[Unit, Unit | None, float]] = []
@@ -67,6 +79,52 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
             if surer and _may_mean_other(reference, base):
                 sites[reference] = UsageSite(reference, confidence, method.qualified_name)
     return sorted(sites.values(), key=_order)
+
+
+def reads_of(
+    tables: Tables, name: str, edges: Iterable[Reference], unit: Unit | None = None
+) -> list[Reference]:
+    """Return where the code names a member without a call, to read or set it: `w.area + 1`.
+
+    The index holds few of these, `edges`, which are left out. `unit` is the member, if known: where
+    the code around names its class, the object is taken to be of it.
+    """
+    if not name.isidentifier() or tables.catalogue().large:
+        return []
+    units, bare, naming = tables.holding(rf"(\.|->|::){name}", MOST_EDGES), "", set[str]()
+    if unit is not None:
+        if not unit.class_name or unit.kind not in {*METHOD_KINDS, "constant"}:
+            return []
+        owner = last_word(unit.class_name)
+        naming = {edge.unit_id for edge in tables.references(name=[owner], limit=MOST_EDGES)}
+        units = [other for other in units if related(other.language, unit.language)]
+        if language_called(unit.language).implicit_self:
+            units, bare = units + tables.in_file(unit.path), r"|(?<![\w@$:.\"'])"
+    form = re.compile(rf"(?:([\w.]{{0,80}})[?!]{{0,2}}(?:\.|->|::){bare}){name}\b(?!\s*\()")
+    reads = {(edge.path, edge.line, edge.column): edge for edge in edges}
+    count = len(reads)
+    for around in sorted(units, key=lambda other: other.end_line - other.start_line):
+        own = unit is not None and (around.path, around.class_name) == (unit.path, unit.class_name)
+        for read in _named_in(around, name, form):
+            is_own = read.receiver in {"", *OWN_NAMES}
+            if unit is not None and (own if is_own else around.id in naming):
+                confidence = LIKELY if read.receiver else BARE_MEMBER
+                read = replace(read, target=unit.id, confidence=confidence)
+            if read.receiver or own:  # the innermost comes first
+                reads.setdefault((read.path, read.line, read.column), read)
+    return list(reads.values())[count:][:MOST_EDGES]
+
+
+def _named_in(around: Unit, name: str, form: re.Pattern[str]) -> Iterator[Reference]:
+    """Yield where the code of `around` names a member, without its definitions and comments."""
+    lines = around.source_code.split("\n") if language_called(around.language).grammar else ()
+    for number, line in enumerate(lines, around.start_line):
+        text = line.strip()
+        if text.startswith(_COMMENT) or (around.name == name and text in around.signature):
+            continue
+        for match in form.finditer(line):
+            column, receiver = match.end() - len(name) + 1, match[1] or "…" * (match[1] == "")
+            yield Reference(around.path, number, column, name, "use", around.id, receiver)
 
 
 def _may_mean_other(reference: Reference, owner: Unit | None) -> bool:

@@ -219,6 +219,7 @@ class Indexer:
         tables = self._open()
         counts = tables.counts()
         files, skipped = tables.files(), tables.skipped()
+        broken = [record.path for record in files if record.broken]
         return IndexSummary(
             repository=str(self.location.root),
             files=counts.files,
@@ -230,7 +231,8 @@ class Indexer:
             removed=outcome.removed,
             unchanged=outcome.unchanged,
             replaced=sum(record.replaced > 0 for record in files),
-            broken=sum(record.broken for record in files),
+            broken=len(broken),
+            broken_files=broken,
             skipped=count_reasons(skipped),
             skipped_files=skipped_paths(skipped),
             seconds=seconds,

@@ -28,7 +28,7 @@ from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.text import as_utf8
-from codeqa.types import ParsedFile
+from codeqa.types import ParsedFile, Reference, Unit
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -82,6 +82,8 @@ _CALLED = re.compile(rb"\s*([A-Z_][A-Z0-9_]*)(?=\s*\(|\s*\Z)")
 _GAP = re.compile(rb"\s*")
 _MARK = re.compile(rb"@(?:\w+:)?(\w+)|(\w+)::class")
 """A name in a blanked annotation."""
+_OTHER_CELL = re.compile(r"%%(?!time|capture|prun)")
+"""What a notebook's cell in another language than the notebook's begins with."""
 _REST_BLANK = re.compile(rb"[ \t]{0,500}\r?(?:\n|\Z)")
 _CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
 """A string, a comment, or a capture, whose name is the group."""
@@ -345,30 +347,38 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
 
 
 def _with_cells(notebook: ParsedFile, role: str) -> ParsedFile:
-    """Add the definitions and references of a notebook's cells, whose units are line by line."""
-    cells: dict[int, str] = {}
-    """Line → id of the cell."""
-    lines: dict[int, str] = {}
+    """Add the definitions and references of a notebook's cells, at the lines of the file."""
+    texts: dict[tuple[int, int], tuple[str, str]] = {}
+    """Line of the file, with a number where it holds several of the code → cell's id, text."""
     language = language_called(language_called(notebook.language).cell_language)
     for unit in notebook.units:
-        texts = unit.source_code.split("\n")
-        if unit.language == language.name and len(texts) == unit.end_line - unit.start_line + 1:
-            for number, text in enumerate(texts, unit.start_line):
-                cells[number] = unit.id
-                lines[number] = "" if text.lstrip()[:1] in ("%", "!", "?") else text
-    code = "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+        if unit.language != language.name or _OTHER_CELL.match(unit.source_code):
+            continue
+        lines = unit.source_code.split("\n")
+        aligned = len(lines) == unit.end_line - unit.start_line + 1
+        for number, text in enumerate([*lines, ""]):
+            place = (unit.start_line + number, 0) if aligned else (unit.start_line, len(texts))
+            texts[place] = unit.id, "" if text.lstrip()[:1] in ("%", "!", "?") else text
+    places = sorted(texts)
+    code = "\n".join(texts[place][1] for place in places)
     try:
         file = extract(notebook.path, code.encode("utf-8"), language.key, role)
     except TooSlowError:
         return replace(notebook, has_errors=True)
-    definitions = tuple(unit for unit in file.units if unit.is_definition)
+    definitions: list[Unit] = []
+    for unit in filter(lambda unit: unit.is_definition, file.units):
+        first, last = places[unit.start_line - 1][0], places[unit.end_line - 1][0]
+        definitions.append(replace(unit, start_line=first, end_line=last))
     ids = {unit.id for unit in definitions}
-    edges = tuple(
-        edge if edge.unit_id in ids else replace(edge, unit_id=cells.get(edge.line, ""))
-        for edge in file.references
-    )
-    units = sorted(notebook.units + definitions, key=lambda unit: (unit.start_line, -unit.end_line))
-    return replace(notebook, units=tuple(units), references=edges)
+    edges: list[Reference] = []
+    for edge in file.references:
+        place = places[edge.line - 1]
+        around = edge.unit_id if edge.unit_id in ids else texts[place][0]
+        edges.append(replace(edge, line=place[0], unit_id=around))
+    units = [*notebook.units, *definitions]
+    units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
+    errors = file.has_errors
+    return replace(notebook, units=tuple(units), references=tuple(edges), has_errors=errors)
 
 
 def _queries_for(language: Language, text: bytes) -> Iterator[str]:

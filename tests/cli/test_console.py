@@ -119,6 +119,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         skipped={"binary": 12, "lock file": 1}, seconds=75.2, bytes_on_disk=12_345_678,
         vectors={"codeqa/code-table-1": 1_608, "openai/large": 20},
         skipped_files={"binary": [f"{n}.png" for n in range(12)]},
+        broken_files=[f"{n}.py" for n in range(3)],
     )  # fmt: skip
     stream = io.StringIO()
     console.print_summary(summary, stream)
@@ -131,7 +132,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         "  references      9,876",
         "  vectors         1,608 of codeqa/code-table-1",
         "                  20 of openai/large",
-        "  parsed in part  3 files with syntax errors",
+        "  parsed in part  3 with syntax errors: 0.py, 1.py, 2.py",
         "  not UTF-8       2 files, indexed with replacements",
         "  skipped         13",
         "                  12 binary: 0.png, 1.png, 2.png, …",

@@ -6,9 +6,11 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codeqa.parsing import parse_file
 from codeqa.parsing.documents import parse_document
 from codeqa.types import Unit
 
@@ -211,6 +213,34 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
     (unit,) = units(text, "notebook")
     assert unit.source_code == "a = 1\nb = 2"
     assert '"source": "a = 1' in text.split("\n")[unit.start_line - 1]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("joined", [True, False])
+def test_cells_are_read_as_code_however_their_lines_are_written(
+    indent: int | None, joined: bool
+) -> None:
+    texts = [
+        ["import os\n", "def load(x):\n", "    return x\n", "# the end"],
+        ["%%bash\n", "echo $((1"],
+        ["%time y = load(1)\n", "def two():\n", "    return load(2)\n"],
+    ]
+    cells: list[dict[str, Any]] = [code(*lines) for lines in texts]
+    for cell in cells if joined else []:
+        cell["source"] = "".join(cell["source"])
+    text = json.dumps(notebook(cells), indent=indent)
+    parsed = parse_file("a.ipynb", text.encode())
+    assert not parsed.has_errors
+    lines = text.split("\n")
+    functions = [unit for unit in parsed.units if unit.is_method]
+    assert [unit.name for unit in functions] == ["load", "two"]
+    for unit in functions:
+        assert f"def {unit.name}(" in lines[unit.start_line - 1]
+        assert unit.source_code.startswith(f"def {unit.name}(")
+    (call,) = (edge for edge in parsed.references if edge.kind == "call")
+    assert call.unit_id == functions[1].id and "load(2)" in lines[call.line - 1]
+    broken = json.dumps(notebook([code("def f(:\n", "  return ("), *cells]), indent=indent)
+    assert parse_file("a.ipynb", broken.encode()).has_errors
 
 
 def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:

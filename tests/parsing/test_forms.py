@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codeqa.languages import detect
-from codeqa.parsing import extract
+from codeqa.parsing import extract, grammar, readable
 
 ANNOTATIONS = ("@A\n", "@A(1) ", "@A(B::class)\n", '@a.b.C("x", y = [1])\n@D\n', "@[A B]\n")
 SOFT_WORDS = ("open", "set", "get", "inner", "data", "value", "suspend", "final", "actual", "by")
@@ -98,6 +98,19 @@ def test_a_heredoc_in_a_heredoc_ends_where_it_ends(heredoc: str) -> None:
     body = heredoc.replace("\n", "\n    ")
     text = f"class Page\n  def one\n    {body}\n  end\n  def two; end\nend\n"
     assert {"Page", "Page::one", "Page::two"} <= names("ruby", text)
+
+
+def test_of_many_heredocs_on_a_line_only_the_first_is_looked_into() -> None:
+    spec = grammar("ruby")
+    text = b"x = <<A, <<B\n#{<<C}\nC\nA\n<<D\nB\n"
+    assert readable(spec.repairs, text, []).split(b"\n")[0] == b"x = ___, <<B"
+
+
+def test_the_value_of_an_attribute_does_not_end_in_another_one() -> None:
+    for attribute in (' @a="', ' :a="', ' v-a="'):
+        text = f"<template><div{attribute * 5}></div></template>\n<script>go()</script>\n"
+        parsed = extract("a.vue", text.encode(), "vue")
+        assert [edge.name for edge in parsed.references] == ["go"] and not parsed.has_errors
 
 
 def test_a_local_variable_of_lua_may_have_an_attribute() -> None:

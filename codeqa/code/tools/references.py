@@ -18,7 +18,7 @@ from codeqa.code.tools.tool import (
     by_file,
     list_result,
 )
-from codeqa.code.usages import meant_at, usages
+from codeqa.code.usages import meant_at, reads_of, usages
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted, some_of
@@ -49,6 +49,7 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     meanings = _meanings(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
         owner = plain_name.rpartition(".")[0]
+        edges += reads_of(tables, last_word(plain_name), edges)
         same_owner = [edge for edge in edges if owner in ("", edge.receiver)]
         meanings = {UsageSite(edge, 0.0): "" for edge in same_owner}
     sites = [site for site in meanings if kind in ("", site.reference.kind)]
@@ -66,9 +67,10 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         sentences.append(f"{name} is not defined here.")
     if len({(unit.path, unit.qualified_name) for unit in units}) > 1:  # overloads are one
         sentences.append(_shares(units, Counter(meanings[site] for site in sites)))
-    sentences += _left_out(len(meanings) - len(sites), len(edges) - len(meanings))
+    further = len({*edges}.difference(site.reference for site in meanings))
+    sentences += _left_out(len(meanings) - len(sites), further)
     at_least = ""
-    if len(edges) == MOST_EDGES:
+    if len(edges) >= MOST_EDGES:
         at_least = AT_LEAST
         sentences.append(f"Only the first {MOST_EDGES:,} places of that name were looked at.")
     first = [span for span, _ in groups[:MOST_REFERENCES]]
@@ -155,7 +157,7 @@ def _meanings(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
     """
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
-        for site in usages(tables, unit):
+        for site in usages(tables, unit, reads=True):
             position = (site.reference.path, site.reference.line, site.reference.column)
             best, _ = once.get(position, (site, ""))
             if position not in once or site.confidence > best.confidence:

@@ -418,8 +418,8 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
 def no_definition(tables: Tables, name: str) -> ToolResult:
     """Return that nothing has this name, and the nearest names."""
     summary = f"nothing here is called {name}"
-    near = ", ".join(nearest_names(tables, re.split(r"\W+", name)[-1]))
-    hint = f"The nearest name is {near}."
+    near = nearest_names(tables, re.split(r"\W+", name)[-1])
+    hint = f"The nearest {'names are' if len(near) > 1 else 'name is'} {some_of(near, len(near))}."
     if not near:
         hint = "No name is near it; grep looks for it as text."
     text = f"{summary}. {hint}"

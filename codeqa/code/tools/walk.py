@@ -107,7 +107,8 @@ def impact(box: Toolbox, name: str) -> ToolResult:
         if is_test(unit) and unit not in roots:
             return []
         # Through a base at first alone: a framework calls nearly everything so in the end.
-        calls, left = callers_of(tables, unit, alone=unit not in roots)
+        is_root = unit in roots
+        calls, left = callers_of(tables, unit, alone=not is_root, reads=is_root)
         doubtful += left
         return [Hop(call.caller, call.caller.path, call.line, call.note) for call in calls]
 
@@ -141,10 +142,12 @@ def call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         return no_definition(tables, end if begins else start)
     begins = [unit for unit in begins if unit not in ends] or begins
     targets = {unit.id for unit in ends}
-    tables.copy_now()
+
+    overridden_by = cache(lambda unit: overrides(tables.around(unit.path), unit))
 
     @cache
     def calls_from(unit: Unit) -> list[Call]:
+        tables.around(unit.path).copy_now()
         return calls_of(tables, unit, ALL_CALLS)
 
     def next_steps(indirect: bool, by_name: bool, unit: Unit) -> list[Hop]:
@@ -154,8 +157,8 @@ def call_path(box: Toolbox, start: str, end: str) -> ToolResult:
             return direct
         overriding: list[Hop] = []
         for step in direct:
-            overriding += [step._replace(unit=method) for method in overrides(tables, step.unit)]
-        return direct + overriding + _handed_on(tables, unit)
+            overriding += [step._replace(unit=method) for method in overridden_by(step.unit)]
+        return direct + overriding + _handed_on(tables.around(unit.path), unit)
 
     for indirect, by_name, doubt in (
         (False, False, "There may be other paths of the same length. "),

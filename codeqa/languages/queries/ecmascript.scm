@@ -116,7 +116,7 @@
 
 (decorator (identifier) @reference.use)
 (decorator (_ object: (_) @receiver property: (_) @reference.use))
-(binary_expression operator: "instanceof" right: (identifier) @reference.use)
+("instanceof" . (identifier) @reference.use)
 
 ; mere mentions
 (arguments (identifier) @reference.value)

@@ -88,12 +88,10 @@
   (name) @reference.type
   (qualified_name (name) @reference.type)
 ])
-(binary_expression
-  operator: "instanceof"
-  right: [
-    (name) @reference.type
-    (qualified_name (name) @reference.type)
-  ])
+("instanceof" . [
+  (name) @reference.type
+  (qualified_name (name) @reference.type)
+])
 
 ; --- imports
 
