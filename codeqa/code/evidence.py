@@ -14,6 +14,7 @@
 | the name alone, defined once | ONLY_ONE | `x.total()` |
 | its module is imported, not its class | ITS_MODULE | `c = require("./cart")`, then `c.total()` |
 | the name alone, defined n times | ONE_OF_MANY / n | `x.total()` |
+| a test's definition, in source code | OTHER_CLASS | `entry.cancel()`, where a mock has one |
 | a class without such a member | OTHER_CLASS | `shelf.total()`, where `Shelf` has none |
 
 Only their order matters; they are not probabilities.
@@ -33,6 +34,7 @@ from codeqa.code.inheritance import MAX_CLASSES_FOLLOWED
 from codeqa.code.names import holder_name, language_name, related, same_named
 from codeqa.languages import language_called
 from codeqa.parsing.references import CLASS_MARK
+from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, Reference, Unit
@@ -177,7 +179,9 @@ class Surroundings:
             return SUBCLASS if of_heir else NONE
         if reference.kind == "import" and not reference.module:
             return NONE
-        return self._received(reference) if reference.receiver else self._unqualified(reference)
+        by_name = self._received if reference.receiver else self._unqualified
+        of_tests = self._unit.role == "test" and role_of(reference.path) == "source"
+        return min(by_name(reference), OTHER_CLASS) if of_tests else by_name(reference)
 
     def _imported(self, reference: Reference, path: str) -> float:
         """Rate the evidence that the import leads to `path`, and there to the unit."""

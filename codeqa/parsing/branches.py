@@ -25,7 +25,8 @@ _TOKEN = re.compile(
 """Words, brackets, conditions, comments and blanks, strings."""
 _CONDITION = re.compile(rb"\s*(!?)\s*(?:defined\b)?[\s(]*(\w+)[\s)]*")
 _BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
-_ELSE = re.compile(rb"(?:\s|//[^\n]*\n|/\*[^*]{0,500}\*/)*+else\b")
+_SPACE = rb"(?:\s|//[^\n]*\n|/\*[^*]{0,500}\*/)*+"
+_NEXT = re.compile(rb"(?:%b(?:#[ \t]*(?:if|endif)[^\n]*)?+){0,3}(else|case|default)\b" % _SPACE)
 _LATER = frozenset({b"elif", b"elifdef", b"elifndef", b"else", b"endif"})
 _WHOLE = b";{}:"
 """What stands before whole statements."""
@@ -53,8 +54,8 @@ class _Group:
     before: int
     """The last byte before the condition."""
     brackets: bytes
-    splits: bool = False
-    """Whether an `else` stands at an end."""
+    words: set[bytes] = field(default_factory=set)
+    """`else`, `case` and `default` at an end."""
     branches: list[_Branch] = field(default_factory=list)
     lines: list[tuple[int, int]] = field(default_factory=list)
 
@@ -88,7 +89,7 @@ def join_branches(data: bytes) -> bytes:
             branch.end, branch.last, branch.brackets = start, last, bytes(brackets)
         group = groups[-1]
         group.lines.append((start, end))
-        group.splits |= _ELSE.match(data, end) is not None
+        group.words.update(match[1] for match in [_NEXT.match(data, end)] if match)
         if word == b"endif":
             groups.pop()
             branch = _close(group, assumed, output)
@@ -133,14 +134,14 @@ def _close(group: _Group, assumed: dict[bytes, bool], output: bytearray) -> _Bra
         branch.brackets == group.brackets and branch.lowest >= len(group.brackets)
         for branch in branches
     )
-    ends = {branch.last for branch in branches if not (balanced and branch.blocks)} - {0}
+    ends = {b.last for b in branches if not (balanced and b.blocks) or b.last == ord(":")} - {0}
     in_list = group.brackets.endswith((b"(", b"["))
     whole = group.before in _WHOLE + b")" and all(end in b";}" for end in ends)
-    if balanced and whole and not group.splits and not in_list:
+    if balanced and whole and not group.words and not in_list:
         return branches[0]
     for start, end in group.lines:
         output[start:end] = output[start:end].translate(_BLANK)
-    if balanced and ends == {ord(",")}:
+    if balanced and (ends == {ord(",")} or (whole and b"else" not in group.words)):
         return branches[0]
     chosen = _Branch(b"", True, 0, len(group.brackets), brackets=group.brackets)
     for branch in branches:

@@ -31,6 +31,9 @@ _ONE_BODY = METHOD_KINDS | {"class"}
 
 _WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
 
+_STATEMENTS = frozenset({"catch", "for", "if", "return", "sizeof", "switch", "while"})
+"""Words of C taken for functions where a macro stands before them."""
+
 _NAME_QUOTES = ('""', "''", "``", "[]")
 """Quotes of property names, and the brackets around SQL Server's names."""
 
@@ -111,7 +114,7 @@ def find_definitions(
     for definition in reversed(definitions):
         if definition.kind == FILE:
             definition.end, end = end, definition.start
-    return _with_constants(_without_prototypes(definitions, source.language), source)
+    return _with_constants(_without_prototypes(definitions, source), source)
 
 
 def _without_doubles(definitions: list[Definition]) -> list[Definition]:
@@ -207,12 +210,13 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
     return top
 
 
-def _without_prototypes(definitions: list[Definition], language: Language) -> list[Definition]:
-    """Leave out functions without a body that only declare one.
+def _without_prototypes(definitions: list[Definition], source: Source) -> list[Definition]:
+    """Leave out functions without a body that only declare one, and macros taken for functions.
 
-    That holds inside a function, and outside of classes if the file has the body too.
+    The first are those inside a function, and outside of classes if the file has the body too;
+    macros are in capitals without a type, inside a function (`EACH(x) {`) or without a body.
     """
-    if not language.prototypes:
+    if not source.language.prototypes:
         return definitions
     bodies = {d.name for d in definitions if d.kind == "function" and d.body >= 0}
     result: list[Definition] = []
@@ -220,10 +224,14 @@ def _without_prototypes(definitions: list[Definition], language: Language) -> li
     for definition in definitions:
         while stack and stack[-1].end <= definition.start:
             stack.pop()
-        if definition.kind == "function" and definition.body < 0 and not definition.owner:
-            around = stack[-1].kind if stack else FILE
+        if definition.kind in METHOD_KINDS and not definition.owner:
+            around, owner = (stack[-1].kind, stack[-1].name) if stack else (FILE, "")
+            inside, declared = around in METHOD_KINDS, definition.body < 0
             here = definition.name in bodies and around in (FILE, NAMESPACE)
-            if here or around in METHOD_KINDS:
+            head = source.data[definition.start : definition.name_start]
+            macro = definition.name.isupper() and not head and definition.name.strip("~") != owner
+            macro = macro or definition.name in _STATEMENTS
+            if (declared and (here or macro)) or (inside and (declared or macro or b"(" in head)):
                 continue
         result.append(definition)
         stack.append(definition)

@@ -268,8 +268,11 @@ class Resolver:
             type_name = match[1] or match[2]
         if copied:
             type_name = self._type_of(type_name, scope)
-        is_known = type_name in self.names or type_name in self.bound
-        if type_name and (is_known or not _TYPE_PARAMETER.fullmatch(type_name)):
+        # What `self.Cart` holds is known where the file defines a `Cart`.
+        own, _, word = type_name.rpartition(".")
+        is_own = own in self.language.self_names
+        is_known = (word if is_own else type_name) in self.names or type_name in self.bound
+        if type_name and (is_known or not (is_own or _TYPE_PARAMETER.fullmatch(type_name))):
             place = _owner_of(scope) if member else _type_key(scope)
             self.types[place, name] = type_name
 

@@ -45,6 +45,7 @@ from codeqa.repository.classify import role_of
 from codeqa.repository.walk import walk
 from codeqa.settings import load_settings
 from codeqa.store import Tables
+from codeqa.store.catalogue import file_word
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Reference, Unit
 from research.benchmarks.machine import conditions
@@ -75,6 +76,7 @@ class Index:
         self._units: dict[tuple[str, str], list[Unit]] = defaultdict(list)
         self._places: dict[tuple[str, str], list[Reference]] = defaultdict(list)
         self.paths: set[str] = set()
+        self.whole_imports: dict[str, list[Reference]] = defaultdict(list)
         for file in files:
             self.paths.add(file.path)
             for unit in file.units:
@@ -84,6 +86,8 @@ class Index:
             for place in file.references:
                 self._places["name", place.name].append(place)
                 self._places["path", place.path].append(place)
+                if place.kind == "import" and place.name == place.module:
+                    self.whole_imports[file_word(place.module)].append(place)
 
     def around(self, path: str) -> Index:
         return self
@@ -101,8 +105,13 @@ class Index:
         return [self.units[one] for one in dict.fromkeys(ids) if one in self.units]
 
     def references(self, *, limit: int | None = None, **wanted: Sequence[str]) -> list[Reference]:
-        ((column, (value,)),) = wanted.items()  # nobody asks for more here
-        return self._places[column, value][:limit]
+        column = "name" if "name" in wanted else "path"
+        places = [place for value in wanted[column] for place in self._places[column, value]]
+        return [
+            place
+            for place in places
+            if all(getattr(place, name) in values for name, values in wanted.items())
+        ][:limit]
 
 
 @dataclass

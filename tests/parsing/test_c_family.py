@@ -25,6 +25,12 @@ MACROS = [
     ("export module m;\nexport {\n  int f() { return 1; }\n  struct B { };\n}\n", "f B"),
     ("LIB_NAMESPACE_USING_DIRECTIVE\n\nclass A {\n  int f() { return 1; }\n};\n", "A A::f"),
     ("struct F { operator bool() const; operator const char*(); };\n", "F,F::operator bool,F::operator const char*"),
+    ("class API_ [[nodiscard]] A { int f(); };\nclass [[nodiscard]] API_ B : public A { };\n", "A A::f B"),
+    ("class A {\n  A();\n  ~A();\n  MOCK_METHOD(void, f, (int));\n  STATIC_ASSERT(sizeof(int) == 4);\n};\n", "A A::A A::~A"),
+    ("void f() {\n  // or not\n  IO_TRY { g(); }\n  IO_CATCH(...) {}\n}\nint h();\n", "f h"),
+    ("\nDEFINE_KIND(void, );\nDEFINE_KIND(bool, 1);  // one\n}  // namespace\nclass A {\n  typedef typename B<C>::D E;\n  typedef CUT_(B) F;\n};\n", "A A::E A::F"),
+    ("\nextern template auto a<char>(B) -> C<char>;\n// #if\ntemplate <typename T> auto f(T t) -> bool { return unsigned(t) < 2; }\n", "f"),
+    ("enum : unsigned { a = 1 };\nint f(A* absl_nonnull a, B* absl_nullable, C* _Nonnull b);\n", "f"),
 ]  # fmt: skip
 
 C_MACROS = [
@@ -39,11 +45,20 @@ C_MACROS = [
     ("static int\n#ifdef A\nf(int a)\n#else\nno(void)\n#endif\n{\n}\n#if A\nint g(void) { }\n#else\nint h(void) { }\n#endif\n", "f g h"),
 ]  # fmt: skip
 
+C_MACROS += [
+    ("char *\nf (p, list)\n  const char *p; /* one; two */\n  struct node **list;\n{\n  EACH(x) {\n  }\n}\n", "f"),
+    ("static int\ninternal_function\nf (struct a *b)\n{\n  if (b) }\n", "f"),
+    ("typedef int (f)(int a);\ntypedef void *g(int a);\ntypedef struct a { int b; } c, *d;\n", "f g a c d"),
+    ("int f(void)\n{\n#ifndef A\n  g();\n#else\n  if (b) {\n  }\nagain:\n#endif\n  for (;;) {\n  }\n}\nint h(int a) { if (}\n", "f h"),
+    ("int f(void)\n{\n#ifdef A\n  if (a) {\n  }\n#endif\n#ifndef B\n  else if (b) {\n  }\n#endif\n}\n", "f"),
+]  # fmt: skip
+
 C_SHARP = [
     ("public class A\n#if NET\n  : IB\n#endif\n{\n  void F() { }\n}\n", "A A.F"),
     ("interface IA\n#if NET\n  : IB\n#else\n  : IC\n#endif\n{\n  int F();\n}\n", "IA IA.F"),
     ("class A {\n  void F() {\n#if Q\n    if (a) {\n#else\n    if (b)\n    {\n#endif\n    }\n  }\n  int G() { return 1; }\n}\n", "A A.F A.G"),
     ("class A {\n  public static implicit operator int(A a) => 1;\n}\n", "A,A.operator int"),
+    ("class A {\n  void F() {\n    switch (k) {\n      case K.A:\n        g();\n        break;\n#if Q\n      case K.B:\n        w.Write((B)v);\n        return;\n#endif\n      default:\n        throw new E();\n    }\n  }\n}\n", "A A.F"),
 ]  # fmt: skip
 
 CASES = [("a.cpp", *case) for case in MACROS]

@@ -33,6 +33,9 @@ KOTLIN = [
     "fun X() {\n  go()\n  in1.go()\n  is2 = 1\n  as3()\n  else4()\n}",
     "fun X(a: context(b.c.D<E>) () -> A, b: context(A, B) Int.(A) -> A) = 1",
     "fun X(): () -> Unit {\n  !open; return { /* nothing */ }\n}",
+    "fun X() = a?.let { (b)(it) }",
+    "fun X() {\n  val a = 1\n  get {\n    b()\n  }\n}",
+    "fun X() {\n  val in1 = a()\n  in1.read()\n  as_list()\n  set2.add(1)\n}",
 ]
 JAVASCRIPT = [
     ("module.exports = function load() {}", "load"),

@@ -25,13 +25,6 @@
       declarator: (function_declarator declarator: (identifier) @name)))
   ]) @definition.function
 
-; Where an unclosed brace turns the rest of a file into the body of a structure.
-(field_declaration
-  declarator: [
-    (function_declarator declarator: (field_identifier) @name)
-    (pointer_declarator declarator: (function_declarator declarator: (field_identifier) @name))
-  ]) @definition.function
-
 ; --- types
 
 (struct_specifier
@@ -40,20 +33,14 @@
 
 ; Other typedefs: an alias, an opaque structure, a function pointer.
 (type_definition
-  type: [
-    (type_identifier)
-    (primitive_type)
-    (sized_type_specifier)
-    (macro_type_specifier)
-    (struct_specifier !body)
-    (union_specifier !body)
-    (enum_specifier !body)
-  ]
+  type: (_ !body)
   declarator: [
     (type_identifier) @name
     (pointer_declarator declarator: (type_identifier) @name)
     (array_declarator declarator: (type_identifier) @name)
     (function_declarator declarator: (type_identifier) @name)
+    (function_declarator declarator: (parenthesized_declarator (type_identifier) @name))
+    (pointer_declarator declarator: (function_declarator declarator: (type_identifier) @name))
     (function_declarator declarator: (parenthesized_declarator
       (pointer_declarator declarator: (type_identifier) @name)))
     (pointer_declarator declarator: (function_declarator declarator: (parenthesized_declarator

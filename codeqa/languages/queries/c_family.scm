@@ -19,7 +19,7 @@
     (struct_specifier body: (field_declaration_list) @body)
     (union_specifier body: (field_declaration_list) @body)
   ] @definition.struct
-  declarator: (type_identifier) @name)
+  declarator: [(type_identifier) @name (pointer_declarator declarator: (type_identifier) @name)])
 (type_definition
   type: (enum_specifier body: (enumerator_list) @body) @definition.enum
   declarator: (type_identifier) @name)

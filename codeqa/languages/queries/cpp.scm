@@ -151,22 +151,11 @@
 (alias_declaration name: (type_identifier) @name) @definition.type
 
 (type_definition
-  type: [
-    (type_identifier)
-    (qualified_identifier)
-    (template_type)
-    (primitive_type)
-    (sized_type_specifier)
-    (decltype)
-    (struct_specifier !body)
-    (class_specifier !body)
-    (union_specifier !body)
-    (enum_specifier !body)
-  ]
+  type: (_ !body)
   declarator: [
     (type_identifier) @name
     (_ . (type_identifier) @name)
-    (_ . (parenthesized_declarator (_ (type_identifier) @name)))
+    (_ . (parenthesized_declarator [(type_identifier) @name (_ (type_identifier) @name)]))
     (_ . (_ . (parenthesized_declarator (_ (type_identifier) @name))))
   ]) @definition.type
 
