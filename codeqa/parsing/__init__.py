@@ -77,7 +77,7 @@ REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
 MAX_ROUNDS = 4
 """Parses of a file with misleading macros before all of them are left as they are."""
 
-_WORD = re.compile(rb"(?s)\w+|@.+")
+_WORD = re.compile(rb"(?s)\w+|(?:@|context\s*\().+")
 _CALLED = re.compile(rb"\s*([A-Z_][A-Z0-9_]*)(?=\s*\(|\s*\Z)")
 _GAP = re.compile(rb"\s*")
 _MARK = re.compile(rb"@(?:\w+:)?(\w+)|(\w+)::class")
@@ -411,7 +411,7 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     for start, end in blanks:
         if _REST_BLANK.match(data, end):  # `EXPORT_API` on its own line belongs to what follows
             source.add_leading(ATTRIBUTE, start, end)
-        elif text[start] == ord("@") and (gap := _GAP.match(data, end)):
+        elif text.startswith((b"@", b"context"), start) and (gap := _GAP.match(data, end)):
             matches.outer[gap.end()] = start
         for word in _MARK.finditer(text, start, end):
             begin, stop = word.span(word.lastindex or 0)

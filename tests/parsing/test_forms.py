@@ -30,6 +30,8 @@ KOTLIN = [
     '@file:A(\n  "b",\n  "c(",\n)\n\nfun X() {}',
     "class X\n  @A(1)\n  internal constructor(val a: B) : C {\n  fun go() = 1\n}",
     "class X<T>(@all:A(b = B.C) val a: T)",
+    "annotation class X(\n  val a: Array<B> = [],\n  vararg val b: C = []\n)",
+    "class X {\n  var a = 1; private set\n  val b get() = 1\n}",
     "fun X() {\n  go()\n  in1.go()\n  is2 = 1\n  as3()\n  else4()\n}",
     "fun X(a: context(b.c.D<E>) () -> A, b: context(A, B) Int.(A) -> A) = 1",
     "fun X(): () -> Unit {\n  !open; return { /* nothing */ }\n}",
@@ -136,3 +138,11 @@ def test_a_file_is_of_the_language_that_its_ending_and_text_say(
     path: str, data: bytes, language: str
 ) -> None:
     assert getattr(detect(path, data), "name", "") == language
+
+
+def test_context_parameters_belong_to_the_function_below() -> None:
+    text = "class A {\n  context(\n    log: Log,\n  )\n  fun save() {\n  }\n}\n"
+    (save,) = (
+        unit for unit in extract("a.kt", text.encode(), "kotlin").units if unit.name == "save"
+    )
+    assert (save.start_line, save.end_line) == (2, 6)

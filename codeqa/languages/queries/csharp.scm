@@ -13,8 +13,14 @@
 
 (method_declaration name: (identifier) @name body: (_)? @body) @definition.method
 (constructor_declaration name: (identifier) @name body: (_)? @body) @definition.constructor
-(destructor_declaration "~" name: (identifier) @name body: (_)? @body) @definition.method
-(operator_declaration operator: _ @name body: (_)? @body) @definition.method
+(destructor_declaration
+  "~" @name
+  parameters: (_) @name.before
+  body: (_)? @body) @definition.method
+(operator_declaration
+  "operator" @name
+  parameters: (_) @name.before
+  body: (_)? @body) @definition.method
 (conversion_operator_declaration
   "operator" @name
   parameters: (_) @name.before
