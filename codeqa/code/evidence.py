@@ -240,8 +240,9 @@ class Surroundings:
             return self._by_name(0.5)
         if self.is_called_like(reference.receiver):
             return RECEIVER_NAME
-        # What is not called may be a field, of which other classes have as many.
-        return self._by_name(0.5 if reference.kind == "use" else 1.0)
+        if reference.kind == "use":  # perhaps a field, of which other classes have as many
+            return max(self._by_name(0.5), LEAST_CONFIDENCE)
+        return self._by_name(1.0)
 
     def _is_called_like(self, receiver: str) -> bool:
         """Return whether `receiver` is more like the owner's name than like its rivals' names."""

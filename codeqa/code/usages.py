@@ -42,7 +42,8 @@ MOST_RELATED = 8
 """Methods of bases, and as many of heirs, whose calls count as calls of one method."""
 MOST_JUDGED = 40
 """Definitions of one name that are weighed for one reference."""
-_COMMENT = ("#", "//", "/*", "* ", "-- ")
+_NO_USE = ("#", "//", "/*", "* ", "-- ", "import ", "from ", "use ", "using ", "package ")
+"""What comments and imports begin with."""
 
 
 def usages(
@@ -91,7 +92,7 @@ def reads_of(
     """
     if not name.isidentifier() or tables.catalogue().large:
         return []
-    units, bare, naming = tables.holding(rf"(\.|->|::){name}", MOST_EDGES), "", set[str]()
+    units, bare, naming = tables.holding(rf"(\.|->|::){name}\b", MOST_EDGES), "", set[str]()
     if unit is not None:
         if not unit.class_name or unit.kind not in {*METHOD_KINDS, "constant"}:
             return []
@@ -120,7 +121,8 @@ def _named_in(around: Unit, name: str, form: re.Pattern[str]) -> Iterator[Refere
     lines = around.source_code.split("\n") if language_called(around.language).grammar else ()
     for number, line in enumerate(lines, around.start_line):
         text = line.strip()
-        if text.startswith(_COMMENT) or (around.name == name and text in around.signature):
+        is_own = around.name == name and text in around.signature
+        if name not in line or is_own or text.startswith(_NO_USE):
             continue
         for match in form.finditer(line):
             column, receiver = match.end() - len(name) + 1, match[1] or "…" * (match[1] == "")

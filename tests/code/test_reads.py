@@ -17,7 +17,8 @@ CODE = {
         "w.py", "class W:\n    @property\n    def area(self):\n        return 1\n\n"
         "    def own(self):\n        return self.area + 1\n",
         "use.py", "from w import W\n\ndef f(w: W):\n    return w.area + 1\n\n"
-        "def g(w: W):\n    w.area = 2  # w.area\n\ndef h(x):\n    # x.area\n    return x.areas\n",
+        "def g(w: W):\n    w.area = 2  # w.area\n\n"
+        "def h(x: W):\n    # x.area\n    from p.area import x\n    return x.areas\n",
     ),
     "TypeScript": (
         "w.ts", "export class W {\n  get area() { return 1; }\n  own() { return this.area; }\n}\n",
@@ -81,3 +82,7 @@ def test_a_field_of_another_class_is_only_possible(tmp_path: Path) -> None:
     (area,) = same_named(tables, "area")
     (site,) = usages(tables, area, reads=True)
     assert site.reference.receiver == "x" and site.confidence < LIKELY
+    many = {f"{n}.py": f"class C{n}:\n    def area(self):\n        pass\n" for n in range(20)}
+    tables = indexed(tmp_path / "many", files | many)
+    (area,) = (unit for unit in same_named(tables, "area") if unit.class_name == "Wide")
+    assert [site.reference.receiver for site in usages(tables, area, reads=True)] == ["x"]

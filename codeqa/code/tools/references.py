@@ -70,7 +70,7 @@ def references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     further = len({*edges}.difference(site.reference for site in meanings))
     sentences += _left_out(len(meanings) - len(sites), further)
     at_least = ""
-    if len(edges) >= MOST_EDGES:
+    if max(len(edges), len(meanings)) >= MOST_EDGES:
         at_least = AT_LEAST
         sentences.append(f"Only the first {MOST_EDGES:,} places of that name were looked at.")
     first = [span for span, _ in groups[:MOST_REFERENCES]]
