@@ -85,6 +85,7 @@ _MARK = re.compile(rb"@(?:\w+:)?(\w+)|(\w+)::class")
 _OTHER_CELL = re.compile(r"%%(?!time|capture|prun)")
 """What a notebook's cell in another language than the notebook's begins with."""
 _REST_BLANK = re.compile(rb"[ \t]{0,500}\r?(?:\n|\Z)")
+_STATEMENT = re.compile(rb"[^\n;]*;")
 _CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
 """A string, a comment, or a capture, whose name is the group."""
 
@@ -409,8 +410,9 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
         for index, captures in tree_sitter.QueryCursor(compiled).matches(tree.root_node):
             matches.add(index - number * MAX_PATTERNS, patterns[index], captures)
     for start, end in blanks:
-        if _REST_BLANK.match(data, end):  # `EXPORT_API` on its own line belongs to what follows
-            source.add_leading(ATTRIBUTE, start, end)
+        if _REST_BLANK.match(data, end):
+            if not _STATEMENT.match(text, end):  # `EXPORT_API` on its own line belongs to the next
+                source.add_leading(ATTRIBUTE, start, end)
         elif text.startswith((b"@", b"context"), start) and (gap := _GAP.match(data, end)):
             matches.outer[gap.end()] = start
         for word in _MARK.finditer(text, start, end):

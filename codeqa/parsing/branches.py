@@ -26,7 +26,10 @@ _TOKEN = re.compile(
 _CONDITION = re.compile(rb"\s*(!?)\s*(?:defined\b)?[\s(]*(\w+)[\s)]*")
 _BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 _SPACE = rb"(?:\s|//[^\n]*\n|/\*[^*]{0,500}\*/)*+"
-_NEXT = re.compile(rb"(?:%b(?:#[ \t]*(?:if|endif)[^\n]*)?+){0,3}(else|case|default)\b" % _SPACE)
+_NEXT = re.compile(
+    rb"(?:%b(?:#[ \t]*(?:if|endif)[^\n]*)?+){0,3}((?:else|case|default)\b|=>)" % _SPACE
+)
+_LABELS = {b"case", b"default"}
 _LATER = frozenset({b"elif", b"elifdef", b"elifndef", b"else", b"endif"})
 _WHOLE = b";{}:"
 """What stands before whole statements."""
@@ -141,7 +144,7 @@ def _close(group: _Group, assumed: dict[bytes, bool], output: bytearray) -> _Bra
         return branches[0]
     for start, end in group.lines:
         output[start:end] = output[start:end].translate(_BLANK)
-    if balanced and (ends == {ord(",")} or (whole and b"else" not in group.words)):
+    if balanced and (ends == {ord(",")} or (whole and group.words <= _LABELS)):
         return branches[0]
     chosen = _Branch(b"", True, 0, len(group.brackets), brackets=group.brackets)
     for branch in branches:

@@ -23,6 +23,7 @@ MACROS = [
     ("PYBIND11_MODULE(core, m) {\n}\nint f() { return 1; }\n", "core f"),
     ("namespace a::inline v1 {\nint f() { return 1; }\n}\n", "a::v1::f"),
     ("export module m;\nexport {\n  int f() { return 1; }\n  struct B { };\n}\n", "f B"),
+    ('A_FLAG(int, y, 1, "h");\nint f() { return 1; }\n', "f"),
     ("MACRO_ONE\nMACRO_TWO(a, b)\nclass A : public B {\n  int f();\n};\n", "A A::f"),
     ("LIB_NAMESPACE_USING_DIRECTIVE\n\nclass A {\n  int f() { return 1; }\n};\n", "A A::f"),
     ("struct F { operator bool() const; operator const char*(); };\n", "F,F::operator bool,F::operator const char*"),
@@ -59,6 +60,7 @@ C_SHARP = [
     ("public class A\n#if NET\n  : IB\n#endif\n{\n  void F() { }\n}\n", "A A.F"),
     ("interface IA\n#if NET\n  : IB\n#else\n  : IC\n#endif\n{\n  int F();\n}\n", "IA IA.F"),
     ("class A {\n  void F() {\n#if Q\n    if (a) {\n#else\n    if (b)\n    {\n#endif\n    }\n  }\n  int G() { return 1; }\n}\n", "A A.F A.G"),
+    ("class A {\n  bool F(int a)\n#if Q\n    => a == 1;\n#else\n    => false;\n#endif\n  void G() { }\n}\n", "A A.F A.G"),
     ("class A {\n  public static implicit operator int(A a) => 1;\n  public static A operator +(A a, A b) => a;\n  ~A() { }\n}\n", "A,A.operator int,A.operator +,A.~A"),
     ("class A {\n  void F() {\n    switch (k) {\n      case K.A:\n        g();\n        break;\n#if Q\n      case K.B:\n        w.Write((B)v);\n        return;\n#endif\n      default:\n        throw new E();\n    }\n  }\n}\n", "A A.F"),
 ]  # fmt: skip
@@ -97,5 +99,6 @@ def test_a_capital_c_and_modules_are_cpp() -> None:
 
 def test_a_macro_line_is_no_part_of_the_function_below_where_it_ends_with_a_semicolon() -> None:
     code = "static DEVICE_ATTR_RO(show);\nint f(void) { return 1; }\nNS_BEGIN_NAMESPACE\nint g();\n"
+    code += "EXPORT_SYMBOL(g);\nint h(void) { return 1; }\nEXPORT_TO(int);\nint i() { }\n"
     spans = {unit.name: unit.start_line for unit in parse_file("a.cpp", code.encode()).units}
-    assert (spans["f"], spans["g"]) == (2, 4)
+    assert [spans.get(name) for name in "fghi"] == [2, 4, 6, 8]
