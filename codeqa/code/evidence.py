@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePosixPath
 
 from codeqa.code.exports import Exports
@@ -95,7 +95,7 @@ class Surroundings:
     def __init__(
         self, tables: Tables, unit: Unit, name: str, edges: Sequence[Reference], heirs: bool = True
     ) -> None:
-        self._tables, self._unit, self._references = tables, unit, edges
+        self._tables, self._unit = tables, unit
         self._owner = last_word(unit.class_name)
         of_class = unit.kind in METHOD_KINDS and bool(unit.class_name)
         self._is_member = of_class and unit.kind != "constructor"
@@ -124,26 +124,29 @@ class Surroundings:
         self.enclosed = _is_in_function(tables, unit)
         """True if the unit is defined inside a function, where no import reaches."""
         self.own_module = _own_module(tables, unit.language)
+        outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
+        names = [outer, made := f"{outer}()"]
+        carriers = edges if outer == name else tables.references(name=names, limit=MOST_EDGES)
+        follow = partial(Exports, tables, carriers, leads=self.leads, imports=self.imports)
+        self.exports = follow(outer, {unit.path})
+        exporters = self._exporters(carriers) | self.exports.paths
+        self.objects = follow(made, exporters)
+        """The names of what a file makes of the class and exports: `store = Store()`."""
+        self.exporters = (exporters | self.objects.paths) - {unit.path}
+        renamed = self.exports.renamed(MOST_EDGES)
+        self._references = [*edges, *(renamed if outer == name else ())]
         self._subclasses: set[tuple[str, str]] = set()
         """(path, qualified name) of classes that inherit the member, directly or not."""
         self._overriding: set[tuple[str, str]] = set()
         """(path, qualified name) of classes that override the member."""
         if heirs and of_class:
-            self._find_heirs(owners)
+            self._find_heirs(owners, [edge for edge in renamed if self._by_other_name(edge)])
         self.overriding = [u for u in namesakes if (u.path, u.class_name) in self._overriding]
         """The methods that override the unit, in the nearest heirs."""
         files = {path for path, _ in self._subclasses | self._overriding}
         ids = [edge.unit_id for edge in edges if edge.path in files and edge.unit_id]
         self._owners = {inner.id: inner.class_name for inner in tables.by_ids(ids)}
         """Unit id → the class that this unit belongs to."""
-        outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
-        carriers = edges if outer == name else tables.references(name=[outer], limit=MOST_EDGES)
-        self.exports = Exports(
-            tables, unit.path, outer, carriers, leads=self.leads, imports=self.imports
-        )
-        self.exporters = self._exporters(carriers) | (self.exports.paths - {unit.path})
-        if outer == name:
-            self._references = [*edges, *self.exports.renamed(MOST_EDGES)]
 
     def judged(self) -> dict[Reference, UsageSite]:
         """Return the references that are taken for a use of the unit."""
@@ -162,11 +165,8 @@ class Surroundings:
                 return reference.confidence
             is_sibling = reference.target in self.siblings
             return min(reference.confidence, OVERLOADED) if is_sibling else NONE
-        if not self._is_member and reference.name in self.exports.local(reference.path):
-            paths = self.exports.paths if reference.module else ()
-            return max(
-                (self.leads(reference, reference.module, path) for path in paths), default=NONE
-            )
+        if not self._is_member and self.exports.sources(reference):
+            return self._by_other_name(reference)
         module, mark, known_class = reference.module.rpartition(CLASS_MARK)
         if mark and known_class.isidentifier():
             return self._of_class(reference, module, known_class)
@@ -174,19 +174,32 @@ class Surroundings:
             confidence = self._imported(reference, self._unit.path) or self._passed_on(reference)
             if confidence:
                 return confidence
-            of_heir = self._is_member and self.is_heir(split_address(reference.module)[1])
-            # Else the file says that another module's name is meant.
-            return SUBCLASS if of_heir else NONE
+            tail = split_address(reference.module)[1]
+            if self._is_member and self.is_heir(tail):
+                return SUBCLASS
+            # Else the file says that another module's name is meant, unless it imports both.
+            named = tail if self._is_member else reference.name * (not reference.receiver)
+            both = named == self.exports.name and reference.path in self.exporters
+            return ONE_OF_MANY if both and not self.enclosed else NONE
         if reference.kind == "import" and not reference.module:
             return NONE
         by_name = self._received if reference.receiver else self._unqualified
         of_tests = self._unit.role == "test" and role_of(reference.path) == "source"
         return min(by_name(reference), OTHER_CLASS) if of_tests else by_name(reference)
 
+    def _by_other_name(self, reference: Reference) -> float:
+        paths = self.exports.sources(reference)
+        if reference.module:
+            return max((self.leads(reference, reference.module, p) for p in paths), default=NONE)
+        here = reference.path in paths and reference.kind != "import"
+        return TYPED if here and not reference.receiver else NONE
+
     def _imported(self, reference: Reference, path: str) -> float:
         """Rate the evidence that the import leads to `path`, and there to the unit."""
         head, tail = split_address(reference.module)
-        names = {self._owner} | self.exports.exported(path) | self.exports.local(reference.path)
+        names = {self._owner}
+        for exports in (self.exports, self.objects):
+            names |= exports.exported(path) | exports.local(reference.path)
         if self._owner and tail in names:
             confidence = self.leads(reference, head, path)
             if confidence:
@@ -316,17 +329,18 @@ class Surroundings:
                 whole = (edge for edge in self.imports(path) if edge.name == edge.module)
                 if any(self.leads(edge, edge.module, unit.path) for edge in whole):
                     files.add(path)
-        return files - {unit.path}
+        return files
 
-    def _find_heirs(self, overriding: Set[tuple[str, str]]) -> None:
-        """Note the classes below the owner, each level by name.
+    def _find_heirs(self, overriding: Set[tuple[str, str]], renamed: Sequence[Reference]) -> None:
+        """Note the classes below the owner, each level by name; `renamed` may name it otherwise.
 
         It ends at those that have a member of their own: `overriding`, (path, qualified name).
         """
         waiting, seen = [self._owner], {self._owner}
         while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
             edges = self._tables.references(name=[waiting.pop()], limit=MOST_EDGES)
-            ids = [edge.unit_id for edge in edges if edge.kind == "inherits" and edge.unit_id]
+            edges = [edge for edge in (*edges, *renamed) if edge.kind == "inherits"]
+            ids = [edge.unit_id for edge in edges if edge.unit_id]
             for heir in self._tables.by_ids(ids):
                 key = (heir.path, heir.qualified_name)
                 if key in overriding:

@@ -12,7 +12,7 @@ from codeqa.store import Tables
 from codeqa.store.catalogue import file_word
 from codeqa.types import Reference
 
-WHOLE_NAMES = frozenset({"default", "exports"})
+WHOLE_NAMES = frozenset({"default", "exports", "="})
 """Names of an export that whoever imports the whole file gets, under a name of its own."""
 MOST_LEVELS = 5
 """Files that hand a definition on one after another."""
@@ -29,18 +29,18 @@ class Exports:
     def __init__(
         self,
         tables: Tables,
-        path: str,
-        name: str,
         carriers: Sequence[Reference],
+        name: str,
+        paths: Set[str],
         *,
         leads: Callable[[Reference, str, str], float],
         imports: Callable[[str], list[Reference]],
     ) -> None:
-        self._tables, self._name = tables, name
+        self._tables, self.name = tables, name
         self._leads, self._imports = leads, imports
-        self._exported: dict[str, set[str]] = {path: {name}}
+        self._exported: dict[str, set[str]] = {path: {name} for path in paths}
         self._local: dict[str, set[str]] = {}
-        self._follow({(path, name)}, carriers)
+        self._follow({(path, name) for path in paths}, carriers)
 
     @property
     def paths(self) -> Set[str]:
@@ -53,13 +53,24 @@ class Exports:
 
     def local(self, path: str) -> Set[str]:
         """Return the names other than its own by which a file knows the definition."""
-        return self._local.get(path, frozenset()) - {self._name}
+        return self._local.get(path, frozenset()) - {self.name}
+
+    def sources(self, reference: Reference) -> list[str]:
+        """Return the files from which it may have the definition by another name than its own."""
+        if reference.name == self.name:
+            return []
+        here = reference.name in self.local(reference.path)
+        return [path for path, names in self._exported.items() if here or reference.name in names]
 
     def renamed(self, limit: int) -> list[Reference]:
         """Return references that may mean the definition by another name than its own."""
         files = [path for path in self._local if self.local(path)]
         names = sorted(set().union(*map(self.local, files)))
-        return self._tables.references(name=names, path=files, limit=limit) if names else []
+        edges = self._tables.references(name=names, path=files, limit=limit) if names else []
+        others = set().union(*self._exported.values()) - {self.name, *WHOLE_NAMES}
+        if others:
+            edges += self._tables.references(name=sorted(others), limit=limit)
+        return list(dict.fromkeys(edges))
 
     def _follow(self, fresh: set[Export], edges: Sequence[Reference]) -> None:
         for _ in range(MOST_LEVELS):
@@ -109,14 +120,16 @@ class Exports:
             for edge in (edge for word in sorted(words) for edge in imports.get(word, ())):
                 if not self._leads(edge, edge.module, path):
                     continue
-                if edge.receiver == WILDCARD:
+                handed_on = self._exports_of(edge.path, {edge.receiver})
+                if handed_on or edge.receiver == WILDCARD:
                     passed.add((edge.path, name))
+                if edge.receiver == WILDCARD:
                     continue
                 local = self._local.setdefault(edge.path, set())
                 local.add(name)
                 if name in WHOLE_NAMES:
                     local.update((edge.receiver, edge.name))
-                    passed |= self._exports_of(edge.path, {edge.receiver})
+                    passed |= handed_on
         return passed
 
     def _exports_of(self, path: str, names: Set[str]) -> set[Export]:

@@ -70,17 +70,19 @@ def _dotted(language: Language, importer: str, module: str, path: str) -> bool:
 
 
 def _relative(language: Language, importer: str, module: str, path: str) -> bool:
-    """Lead to paths beside the importer, ends of paths (`@/x`, `src/x`) or `@scope/package`."""
+    """Lead to paths beside the importer, ends of paths (`@/x`, `$lib/x`) or `@scope/package`."""
     if module.startswith("."):
         address = normpath(join(dirname(importer), module))
         return not address.startswith("..") and path in _relative_files(language.name, address)
-    if "/" not in module:
+    address = module.lstrip("@~#$/")
+    if "/" not in module and address == module:
         return False
-    if module[0] == "@" and module[1] != "/":
+    addresses = [address]
+    if module[0] == "@" and "/" in address:  # @scope/package
         _, name, *inside = module.split("/")
-        module = "/".join([name, "src"] + inside)
-    address = module.removeprefix("@/").removeprefix("~/").removeprefix("#")
-    return any(_ends_with(path, file) for file in _relative_files(language.name, address))
+        addresses.append("/".join([name, "src"] + inside))
+    files = [file for address in addresses for file in _relative_files(language.name, address)]
+    return any(_ends_with(path, file) for file in files)
 
 
 @lru_cache(1_024)  # of one import, compared with many files

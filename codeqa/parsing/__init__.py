@@ -432,6 +432,9 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     return ParsedFile(path, spec.language.name, units, tuple(edges), has_errors=has_errors)
 
 
+_CAPITALS = frozenset(range(ord("A"), ord("Z") + 1))
+
+
 class _Matches:
     """The matches of a file's query, sorted by what their patterns are for."""
 
@@ -448,14 +451,7 @@ class _Matches:
     def add(self, index: int, pattern: Pattern, captures: Captures) -> None:
         family, capture, kind, rank = pattern
         if family == "reference":
-            node = captures[capture][0]
-            start, receiver = node.start_byte, None
-            if "receiver" in captures:
-                receiver = captures["receiver"][0]
-            else:
-                rank += 1
-            if start not in self.names or rank < self.names[start][0]:
-                self.names[start] = (rank, node.end_byte, receiver, kind)
+            self._add_reference(captures[capture][0], captures.get("receiver"), kind, rank)
         elif family in (COMMENT, ATTRIBUTE):
             node = captures[family][0]
             self._source.add_leading(family, node.start_byte, node.end_byte)
@@ -470,6 +466,22 @@ class _Matches:
         elif family == "doc":
             first, last = captures["doc"][0], captures["doc"][-1]
             self.module_doc = docstring_text(self._source.slice(first.start_byte, last.end_byte))
+
+    def _add_reference(
+        self,
+        node: tree_sitter.Node,
+        receivers: Sequence[tree_sitter.Node] | None,
+        kind: str,
+        rank: int,
+    ) -> None:
+        start, receiver = node.start_byte, receivers[0] if receivers else None
+        if start not in self.names or rank + (not receivers) < self.names[start][0]:
+            self.names[start] = (rank + (not receivers), node.end_byte, receiver, kind)
+        if receiver is None or receiver.child_count:
+            return
+        start, end = receiver.start_byte, receiver.end_byte
+        if self._source.data[start] in _CAPITALS:  # a class
+            self.names.setdefault(start, (REFERENCE_RANKS["value"] + 1, end, None, "value"))
 
     def _add_export(self, captures: Captures) -> None:
         name = captures["export.name"][0]

@@ -66,8 +66,8 @@ _WRITTEN_TYPE = re.compile(
 )
 """A type in C++: the name of what `std::unique_ptr<A>` holds, else its last name."""
 
-_MADE = re.compile(r"\(?new ([\w.]+)\(.*")
-"""A receiver that is made there: `new Client(url)`."""
+_MADE = re.compile(r"\(?(?:new ([\w.]+)|((?:\w+[.])*[A-Z]\w*))\((?:[^()]|\([^()]*\))*\)\)?")
+"""A receiver that is made there: `new Client(url)`, `Client(url)`."""
 
 _ADDRESS_QUOTES = "\"'`<>"
 _NAME_QUOTES = ("`", '"', "[")
@@ -179,6 +179,8 @@ class Resolver:
         """Class → its base classes, up to the current name."""
         self.types: dict[tuple[int | str, str], str] = {}
         """Function or class (`_type_key`) and variable in it → its type, up to the current name."""
+        self.objects: list[tuple[int, str, str]] = []
+        """What the file makes of a class and may export: offset, `Client()` and the variable."""
         self.place = 0
         """Offset of the current name."""
 
@@ -271,15 +273,22 @@ class Resolver:
         # What `self.Cart` holds is known where the file defines a `Cart`.
         own, _, word = type_name.rpartition(".")
         is_own = own in self.language.self_names
-        is_known = (word if is_own else type_name) in self.names or type_name in self.bound
+        is_known = self._is_known(word if is_own else type_name)
         if type_name and (is_known or not (is_own or _TYPE_PARAMETER.fullmatch(type_name))):
             place = _owner_of(scope) if member else _type_key(scope)
             self.types[place, name] = type_name
+            if scope is None and self._is_known(type_name):
+                made = self.bound.get(type_name, ("", ""))[1] or last_word(type_name)
+                self.objects.append((variable.start_byte, f"{made}()", name))
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.names or name.partition(".")[0] in self.bound
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         types, receiver = self.types, receiver.replace("->", ".").rstrip("!?")
-        if "new " in receiver and (match := _MADE.fullmatch(receiver)):
-            return match[1]
+        made = _MADE.fullmatch(receiver) if receiver[-1:] == ")" else None
+        if made and (made[1] or self._is_known(made[2])):
+            return made[1] or made[2]
         root, _, rest = receiver.partition(".")
         owner = _owner_of(scope)
         if rest:
@@ -330,15 +339,16 @@ class Resolver:
         """
         separator = self.language.import_separator or "."
         root, _, rest = receiver.partition(separator)
-        bound = self.bound.get(root)
+        bound = self.bound.get(receiver) or self.bound.get(root)
         if bound is None:
             return receiver if root in self.roots else ""
         module, name = bound
         if not self.language.import_separator:
             return module
-        if name:
-            return f"{module}{self.language.import_separator}{name}" if module else name
-        return f"{module}{self.language.import_separator}{rest}" if rest else module
+        # The receiver is a part of an imported class, or what a function of a module returns.
+        rest = "" if name[:1].isupper() else rest.partition("(")[0]
+        first = [module + name] if module.endswith(separator) else [module, name]
+        return separator.join(filter(None, [*first, rest]))
 
 
 def references(
@@ -389,7 +399,7 @@ def references(
         result.append(Reference(
             source.path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
         ))  # fmt: skip
-    return result
+    return result + exports(source, resolver.objects)
 
 
 def exports(source: Source, names: Iterable[tuple[int, str, str]]) -> list[Reference]:

@@ -181,7 +181,7 @@ def file_records(rows: pa.Table) -> list[FileRecord]:
 
 def file_word(path: str) -> str:
     """Return the first word of a file's name: `count` for `lib/count.service.ts`."""
-    return path.rpartition("/")[2].partition(".")[0]
+    return path.rpartition("/")[2].lstrip("@~#$").partition(".")[0]
 
 
 def _references(reader: TableReader, condition: str, limit: int) -> tuple[Reference, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from codeqa.code.names import same_named
 from codeqa.code.usages import usages
+from codeqa.parsing import parse_file
 from tests.kit.indexed import indexed
 
 COUNT = "export default function count() { return 1; }\n"
@@ -71,6 +72,73 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
          "\n\ndef g():\n    pkg.c()\n"},
         "a", {"f", "g"},
     ),
+    **{f"by {use}": ({"count.ts": COUNT, "use.ts": use}, "count", {"f"}) for use in (
+        "import * as c from './count';\nexport { c };\nfunction f() { c.count(); }\n",
+        "async function f() { const { default: n } = await import('./count'); n(); }\n",
+        "async function f() { const n = (await import('./count')).default; n(); }\n",
+        "function f() { const n = require('./count').default; n(); }\n",
+        "import n = require('./count');\nfunction f() { n(); }\n",
+        "let n;\nif (a) n = require('./count');\nfunction f() { n(); }\n",
+    )},
+    **{f"by {address}": (
+        {"src/lib/util/index.ts": COUNT,
+         "src/use.ts": f"import n from '{address}';\nfunction f() {{ n(); }}\n"},
+        "count", {"f"}) for address in (
+        "@/lib/util", "~/lib/util", "@lib/util", "$lib/util", "#lib/util", "@util", "lib/util",
+    )},
+    "what require returns": (
+        {"load.js": "module.exports = function load() {}\n",
+         "use.js": "function f() { require('./load')(); }\n"},
+        "load", {"f"},
+    ),
+    "a value that is exported by another name": (
+        {"a.ts": "export function one() {}\n",
+         "b.ts": "import { one } from './a';\nexport const two = one;\n",
+         "use.ts": "import { two } from './b';\nfunction f() { two(); }\n"},
+        "one", {"f"},
+    ),
+    "an heir of a default export": (
+        {"base.js": "export default class Base { go() {} }\n", "use.js": "import B from './base';\n"
+         "class C extends B { f() { this.go(); } g() { super.go(); } }\n"},
+        "Base.go", {"f", "g"},
+    ),
+    "an object that a module exports": (
+        {"db.py": "class Db:\n    def load(self): ...\nclass Cache:\n    def load(self): ...\n",
+         "ext.py": "from db import Db, Cache\ndb = Db()\ncache = Cache()\n",
+         "use.py": "from ext import db as d, cache\nimport ext\ndef f(): d.load()\n"
+         "def g(): cache.load()\ndef h(): ext.db.load()\n"},
+        "Db.load", {"f", "h"},
+    ),
+    "an object that stands for a file": (
+        {"store.js": "class Store { get() {} }\nmodule.exports = new Store();\n",
+         "bag.js": "class Bag { get() {} }\nexport default new Bag();\n",
+         "use.js": "const s = require('./store');\nfunction f() { s.get(); }\n"
+         "import b from './bag';\nfunction g() { b.get(); }\n"},
+        "Store.get", {"f"},
+    ),
+    "modules of a package": (
+        {"pkg/__init__.py": "\n", "pkg/a.py": "def one(): ...\n", "other/a.py": "def one(): ...\n",
+         "pkg/u.py": "from . import a\nfrom . import a as b\nfrom .. import pkg\n"
+         "def f(): a.one()\ndef g(): b.one()\ndef h(): pkg.a.one()\n"},
+        "one", {"f", "g", "h"},
+    ),
+    "a name that a package gives": (
+        {"pkg/__init__.py": "from pkg.impl import a\nold = a\n", "pkg/impl.py": "def a(): ...\n",
+         "use.py": "import pkg as p\nfrom pkg import old\ndef f(): p.old()\ndef g(): old()\n"},
+        "a", {"f", "g"},
+    ),
+    "a class made where it is used": (
+        {"a.py": "class Ring:\n    def spin(self): ...\n",
+         "b.py": "class Ball:\n    def spin(self): ...\n",
+         "use.py": "from a import Ring as R\ndef f(): R().spin()\ndef g(): x.spin()\n"},
+        "Ring.spin", {"f"},
+    ),
+    "a generic type of Go": (
+        {"a.go": "package a\ntype L[T any] struct{}\nfunc (l *L[T]) Push() {}\n"
+         "type B struct{}\nfunc (b *B) Push() {}\nfunc f() { l := &L[int]{}; l.Push() }\n"
+         "func g(l *L[int]) { l.Push() }\n"},
+        "L.Push", {"f", "g"},
+    ),
     "a Vue file": (
         {"count.ts": COUNT, "App.vue": "<template><b @click=\"go\">{{ n() }}</b></template>\n"
          "<script setup>\nimport n from './count'\nfunction go() { n() }\n</script>\n"},
@@ -91,7 +159,33 @@ def test_callers_by_another_name_are_found(
 ) -> None:
     tables = indexed(tmp_path, files)
     units = same_named(tables, name.rpartition(".")[2])
-    unit = next(unit for unit in units if unit.qualified_name == name)
+    unit = max((u for u in units if u.qualified_name == name), key=lambda u: u.path)
     sites = [site for site in usages(tables, unit) if site.reference.kind == "call"]
     sure = [site.reference.unit_id for site in sites if site.confidence > 0.6]
     assert {around.name for around in tables.by_ids(sure)} == callers
+
+
+VALUES = {
+    "use.py": (
+        "y if z else %s", "z or %s", "{%s}", "lambda: %s", "{%s: 1}", "f'{%s}'", "(1, a.%s)",
+        "[a.%s]", "%s == y", "%s + 1", "[%s for _ in y]",
+    ),
+    "use.ts": (
+        "b ? %s : c", "b && %s", "b ?? %s", "(x = %s) => x", "() => %s", "`${%s}`", "x[%s]",
+        "x === %s", "{ const { y = %s } = x }", "class A { y = %s }",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", VALUES)
+def test_a_function_or_class_that_is_merely_named_is_used(path: str) -> None:
+    heads = {
+        "use.py": "import a\nfrom a import one, Kind\n",
+        "use.ts": "import { one, Kind } from './a'\n",
+    }
+    values = VALUES[path] + ("x == Kind.A",)
+    lines = [value.replace("%s", "one") for value in values]
+    edges = parse_file(path, (heads[path] + ";\n".join(lines) + "\n").encode()).references
+    used = {edge.line for edge in edges if edge.name in ("one", "Kind") and edge.kind == "use"}
+    first = heads[path].count("\n") + 1
+    assert used == set(range(first, first + len(lines)))

@@ -52,25 +52,32 @@
   right: (call_expression
     function: (identifier) @_require arguments: (arguments . (string) @import.module))
   (#eq? @_require "require") (#match? @_exports "^(module[.])?exports$"))
-(variable_declarator
-  name: (identifier) @import.alias
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+; const a = require("b") · await import("b") · lazy(() => import("b")) · require("b").c() · require("b")()
+([(variable_declarator name: (identifier) @import.alias value: [
+    (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module))
+    (await_expression (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)))
+    (call_expression arguments: (arguments . (arrow_function body:
+      (call_expression function: (import) @_require arguments: (arguments . (string) @import.module)))))])
+  (assignment_expression left: (identifier) @import.alias right: (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)))
+  (_ object: (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)) @import.alias)
+  (call_expression function:
+    (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module) @import.alias))
+] (#any-of? @_require "require" "import"))
+((variable_declarator name: (identifier) @import.alias value: (_
+    object: [(call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module))
+      (parenthesized_expression (await_expression (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module))))]
+    property: (property_identifier) @import.name))
+  (#any-of? @_require "require" "import"))
+((variable_declarator
+  name: (object_pattern [(shorthand_property_identifier_pattern) @import.name
+    (pair_pattern key: (_) @import.name value: (identifier) @import.alias)])
+  value: [(call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module))
+    (await_expression (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)))])
+  (#any-of? @_require "require" "import"))
+((call_expression function: (call_expression function: (identifier) @_require arguments: (arguments . (string)) @reference.call))
   (#eq? @_require "require"))
-(variable_declarator
-  name: (identifier) @import.alias
-  value: (member_expression
-    object: (call_expression
-      function: (identifier) @_require arguments: (arguments . (string) @import.module))
-    property: (property_identifier) @import.name)
-  (#eq? @_require "require"))
-(variable_declarator
-  name: (object_pattern (shorthand_property_identifier_pattern) @import.name)
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require"))
-(variable_declarator
-  name: (object_pattern (pair_pattern key: (_) @import.name value: (identifier) @import.alias))
-  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
-  (#eq? @_require "require"))
+((assignment_expression left: (member_expression property: (property_identifier) @variable)
+  right: (new_expression constructor: (identifier) @variable.type)) (#eq? @variable "exports"))
 ; module.exports = a · = { a, b: c } · exports.b = a
 (assignment_expression
   left: (_ object: (_) @_exports property: (property_identifier) @export.alias)

@@ -98,9 +98,10 @@
 ; --- exports under the same or another name -------------------------------------------
 (export_specifier name: (_) @export.name !alias)
 (export_specifier name: (_) @export.name alias: (_) @export.alias)
+(program (export_statement (_ (variable_declarator name: (identifier) @export.alias value: (identifier) @export.name))))
 (export_statement "default" @export.alias value: (identifier) @export.name)
-(export_statement "default" @export.alias
-  value: (call_expression arguments: (arguments (identifier) @export.name)))
+(export_statement "default" @export.alias value: (call_expression arguments: (arguments
+  [(identifier) @export.name (call_expression arguments: (arguments (identifier) @export.name))])))
 (export_statement "default" @export.alias declaration: (_ name: (_) @export.name))
 (export_statement "default" @export.alias value: (_ name: (_) @export.name))
 (export_statement "default" @export.alias
@@ -135,12 +136,22 @@
 (assignment_expression right: (_
   object: [(this) (identifier)] @receiver property: (_) @reference.value))
 (spread_element (identifier) @reference.value)
+([(ternary_expression consequence: (identifier) @reference.value)
+  (ternary_expression alternative: (identifier) @reference.value)
+  (binary_expression (identifier) @reference.value) (assignment_pattern right: (identifier) @reference.value)
+  (object_assignment_pattern right: (identifier) @reference.value)
+  (arrow_function body: (identifier) @reference.value) (template_substitution (identifier) @reference.value)
+  (subscript_expression index: (identifier) @reference.value) (yield_expression (identifier) @reference.value)
+  (parenthesized_expression (identifier) @reference.value)])
+([(binary_expression (member_expression object: (identifier) @receiver property: (_) @reference.value))
+  (switch_case value: (member_expression object: (identifier) @receiver property: (_) @reference.value))])
 (export_statement value: (identifier) @reference.value)
 (export_specifier name: (identifier) @reference.value)
 
 ; --- what a variable holds -------------------------------------------------------------
 (variable_declarator name: (identifier) @variable
   value: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
+(export_statement "default" @variable value: (new_expression constructor: (identifier) @variable.type))
 (assignment_expression
   left: (_ object: (this)
     property: [(property_identifier) (private_property_identifier)] @variable.member)

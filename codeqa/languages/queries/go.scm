@@ -91,24 +91,30 @@
     (type_identifier) @variable.type
     (qualified_type) @variable.type
     (pointer_type [(type_identifier) (qualified_type)] @variable.type)
+    (generic_type type: (_) @variable.type)
+    (pointer_type (generic_type type: (_) @variable.type))
   ])
 (var_spec name: (identifier) @variable
   type: [
     (type_identifier) @variable.type
     (qualified_type) @variable.type
     (pointer_type [(type_identifier) (qualified_type)] @variable.type)
+    (generic_type type: (_) @variable.type)
+    (pointer_type (generic_type type: (_) @variable.type))
   ])
 (short_var_declaration
   left: (expression_list . (identifier) @variable)
   right: (expression_list . [
-    (composite_literal type: (_) @variable.type)
-    (unary_expression operand: (composite_literal type: (_) @variable.type))
+    (composite_literal type: [(generic_type type: (_) @variable.type) (_) @variable.type])
+    (unary_expression operand: (composite_literal type: [(generic_type type: (_) @variable.type) (_) @variable.type]))
   ]))
 (field_declaration name: (field_identifier) @variable
   type: [
     (type_identifier) @variable.type
     (qualified_type) @variable.type
     (pointer_type [(type_identifier) (qualified_type)] @variable.type)
+    (generic_type type: (_) @variable.type)
+    (pointer_type (generic_type type: (_) @variable.type))
   ])
 (short_var_declaration left: (expression_list . (identifier) @variable)
   right: (expression_list . (call_expression function: (identifier) @_new

@@ -3,6 +3,7 @@
 ; --- classes ---------------------------------------------------------------------------
 (class_declaration name: (identifier) @name body: (_) @body) @definition.class
 (variable_declarator name: (identifier) @name value: (class body: (_) @body)) @definition.class
+(pair key: (property_identifier) @name value: (class !name body: (_) @body)) @definition.class
 (assignment_expression
   left: [
     (identifier) @name
@@ -24,3 +25,5 @@
 (field_definition
   property: [(property_identifier) (private_property_identifier)] @variable.member
   value: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
+
+(field_definition value: (identifier) @reference.value)

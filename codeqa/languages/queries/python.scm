@@ -51,6 +51,7 @@
   name: (aliased_import name: (dotted_name) @import.name alias: (identifier) @import.alias))
 (import_from_statement module_name: (_) @import.module (wildcard_import) @import.wildcard)
 
+(module (expression_statement (assignment left: (identifier) @export.alias right: (identifier) @export.name)))
 ; --- references ------------------------------------------------------------------------
 (call function: (identifier) @reference.call)
 (call function: (attribute object: (_) @receiver attribute: (identifier) @reference.call))
@@ -90,6 +91,18 @@
 (list (identifier) @reference.value)
 (tuple (identifier) @reference.value)
 (pair value: (identifier) @reference.value)
+([(set (identifier) @reference.value) (conditional_expression (identifier) @reference.value)
+  (boolean_operator (identifier) @reference.value) (comparison_operator (identifier) @reference.value)
+  (binary_operator (identifier) @reference.value) (lambda body: (identifier) @reference.value)
+  (yield (identifier) @reference.value) (await (identifier) @reference.value)
+  (interpolation (identifier) @reference.value) (expression_list (identifier) @reference.value)
+  (parenthesized_expression (identifier) @reference.value) (subscript (identifier) @reference.value)
+  (list_comprehension body: (identifier) @reference.value) (pair key: (identifier) @reference.value)])
+([(list (attribute object: (_) @receiver attribute: (_) @reference.value))
+  (tuple (attribute object: (_) @receiver attribute: (_) @reference.value))
+  (pair value: (attribute object: (_) @receiver attribute: (_) @reference.value))
+  (comparison_operator (attribute object: (identifier) @receiver attribute: (_) @reference.value))])
+(class_pattern (dotted_name . (identifier) @reference.use .))
 (default_parameter value: (identifier) @reference.value)
 (typed_default_parameter value: (identifier) @reference.value)
 

@@ -4,6 +4,7 @@
 (class_declaration name: (type_identifier) @name body: (_) @body) @definition.class
 (abstract_class_declaration name: (type_identifier) @name body: (_) @body) @definition.class
 (variable_declarator name: (identifier) @name value: (class body: (_) @body)) @definition.class
+(pair key: (property_identifier) @name value: (class !name body: (_) @body)) @definition.class
 (export_statement "default" @name value: (class !name body: (_) @body)) @definition.class
 (class name: (type_identifier) @name body: (_) @body) @definition.class
 ; const api = { … } as const satisfies Api
@@ -38,7 +39,13 @@
 (nested_type_identifier module: (_) @receiver name: (type_identifier) @reference.type)
 (type_identifier) @reference.type
 (type_query (identifier) @reference.use)
+(required_parameter value: (identifier) @reference.value)
+(public_field_definition value: (identifier) @reference.value)
 
+(type_annotation (member_expression
+  object: (call_expression function: (import) arguments: (arguments . (string) @import.module))
+  property: (property_identifier) @import.name))
+(export_statement "=" @export.alias (identifier) @export.name)
 (import_statement (import_require_clause (identifier) @import.alias source: (string) @import.module))
 
 ; --- what a variable holds -------------------------------------------------------------
