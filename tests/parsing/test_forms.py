@@ -146,3 +146,22 @@ def test_context_parameters_belong_to_the_function_below() -> None:
         unit for unit in extract("a.kt", text.encode(), "kotlin").units if unit.name == "save"
     )
     assert (save.start_line, save.end_line) == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("ending", "markup"),
+    [
+        ("vue", '<b @click="() => { go() }" />'),
+        ("vue", '<b :class="[go() ? a : { b: c }]" />'),
+        ("svelte", "{#if go()}<b/>{:else if go()}{/if}"),
+        ("svelte", "{#each go() as x (x.id)}<b/>{/each}"),
+        ("svelte", "{@html go()}<b {...go()} onclick={() => { go(); }} />"),
+        ("svelte", "{#await go() then y}{y}{/await}"),
+        ("astro", "\r\n---\r\nconst x = go();\r\n---\r\n<p>{x}</p>"),
+    ],
+)
+def test_expressions_of_markup_are_read_without_errors(ending: str, markup: str) -> None:
+    parsed = extract(f"a.{ending}", f"{markup}\n".encode(), ending)
+    calls = [edge.name for edge in parsed.references if edge.kind == "call"]
+    assert calls == ["go"] * markup.count("go()")
+    assert not parsed.has_errors
