@@ -23,6 +23,7 @@ MACROS = [
     ("PYBIND11_MODULE(core, m) {\n}\nint f() { return 1; }\n", "core f"),
     ("namespace a::inline v1 {\nint f() { return 1; }\n}\n", "a::v1::f"),
     ("export module m;\nexport {\n  int f() { return 1; }\n  struct B { };\n}\n", "f B"),
+    ("struct A {\n  template <bool D, class U>\n  void f(std::enable_if_t<!D, U>* = nullptr) { }\n  void g(int* = 0, char* c = NULL);\n};\n", "A A::f A::g"),
     ('A_FLAG(int, y, 1, "h");\nint f() { return 1; }\n', "f"),
     ("MACRO_ONE\nMACRO_TWO(a, b)\nclass A : public B {\n  int f();\n};\n", "A A::f"),
     ("LIB_NAMESPACE_USING_DIRECTIVE\n\nclass A {\n  int f() { return 1; }\n};\n", "A A::f"),
