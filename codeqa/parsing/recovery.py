@@ -7,7 +7,6 @@ by halves finds the blocks that hold it; their lines are overwritten, so that al
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tree_sitter
 
-MAX_SECONDS = 1.0
-"""Processor time of a search; a cause in a file of 100 functions takes about ten parses."""
+MAX_BYTES = 5_000_000
+"""Bytes that a search parses, about a second's; a cause in a file of 100 functions takes ten
+parses. A limit of time would make the index depend on the machine."""
 MAX_DEPTH = 100
 """Blocks inside each other beyond which a file is left as it is."""
 _HOLDER = re.compile(rb"\b(?:class|struct|union|enum|interface|trait|object|namespace|extern)\b")
@@ -48,20 +48,21 @@ def is_broken(root: tree_sitter.Node) -> bool:
 
 def without_broken_blocks(data: bytes, parse: Callable[[bytes], tree_sitter.Node]) -> bytes:
     """Overwrite what is in the smallest blocks without which all braces of a file can be read."""
-    limit = time.thread_time() + MAX_SECONDS
-    output = _search(data, lambda part: is_broken(parse(part)), limit)
+    output = _search(data, lambda part: is_broken(parse(part)))
     if is_broken(parse(output)):  # alone, a block may have errors without braces
-        output = _search(data, lambda part: parse(part).has_error, limit)
+        output = _search(data, lambda part: parse(part).has_error)
     return output
 
 
-def _search(data: bytes, fails: Callable[[bytes], bool], limit: float) -> bytes:
+def _search(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
     blank, blocks = re.sub(rb"[^\r\n]", b" ", data), _blocks(data)
     broken: list[_Block] = []
     groups = [(_copied(blank, data, blocks), blocks)]
     if fails(groups[0][0]):
         return data  # the cause lies outside of blocks
-    while groups and time.thread_time() < limit:
+    for _ in range(MAX_BYTES // max(1, len(data))):
+        if not groups:
+            break
         frame, group = groups.pop()
         opened = _copied(data, frame, group)
         if not fails(opened):
