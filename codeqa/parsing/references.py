@@ -289,18 +289,21 @@ class Resolver:
         made = _MADE.fullmatch(receiver) if receiver[-1:] == ")" else None
         if made and (made[1] or self._is_known(made[2])):
             return made[1] or made[2]
+        if not types:
+            return ""
         root, _, rest = receiver.partition(".")
-        owner = _owner_of(scope)
         if rest:
             if root in self.language.self_names or _is_self(root, scope):
-                return types.get((owner, rest), "")
+                return types.get((_owner_of(scope), rest), "")
             return ""
-        while scope is not None:
-            if type_name := types.get((_type_key(scope), receiver)):
+        around = scope
+        while around is not None:
+            if type_name := types.get((_type_key(around), receiver)):
                 return type_name
-            scope = scope.parent
+            around = around.parent
         # The last is that of a method outside of its class: C++ `void Foo::bar() {…}`.
-        member = types.get((owner, receiver), "") if self.language.implicit_self else ""
+        implicit = self.language.implicit_self
+        member = types.get((_owner_of(scope), receiver), "") if implicit else ""
         return member or types.get(("", receiver), "")
 
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:

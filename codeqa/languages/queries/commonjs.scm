@@ -1,4 +1,4 @@
-; Prototypes and CommonJS: read where a file says `require`, `exports` or `prototype`.
+; Prototypes and CommonJS: read where a file says `require(`, `exports` or `.prototype`.
 
 ; module.exports = function load() { … }
 (assignment_expression
