@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from codeqa.errors import SettingsError, StorageError
 from codeqa.state import database
-from codeqa.state.database import NAMES, TABLES, VERSION, Database, GoneError, check_version
+from codeqa.state.database import NAMES, OLDEST, TABLES, VERSION, Database, GoneError, check_version
 
 CONNECTIONS = 8  # most of a process: a transaction takes some thousandths of a second
 OPTIONS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
@@ -152,13 +152,16 @@ class Postgres(Database):
         return True
 
     def _connect(self) -> _Connection:
-        """Connect, and make the tables where there are none.
+        """Connect, and make the tables that there are not.
 
         Raises StorageError for tables of another version.
         """
         connection = _Connection.connect(**self._address, autocommit=True)
-        if connection.execute("SELECT to_regclass('codeqa')").fetchone() == (None,):
+        number = "SELECT version FROM codeqa"
+        is_new = connection.execute("SELECT to_regclass('codeqa')").fetchone() == (None,)
+        if is_new or connection.execute(number).fetchone()[0] in range(OLDEST, VERSION):
             made = f"CREATE TABLE IF NOT EXISTS codeqa AS SELECT {VERSION} AS version"
-            connection.execute(f"SELECT pg_advisory_xact_lock(0); {TABLES} {made}")
-        check_version(connection.execute("SELECT version FROM codeqa").fetchone()[0])
+            note = f"UPDATE codeqa SET version = {VERSION}"
+            connection.execute(f"SELECT pg_advisory_xact_lock(0); {TABLES} {made}; {note}")
+        check_version(connection.execute(number).fetchone()[0])
         return connection

@@ -77,7 +77,7 @@ class Conversations:
     # Reading.
 
     def all(self, user: str = LOCAL_USER) -> list[Conversation]:
-        """Return the conversations of `user`, the latest first."""
+        """Return the conversations of `user`, pinned ones and the latest first."""
         latest = self._saved_state.conversations.latest(self.repository, user)
         return [conversation for conversation in latest if self._may_show(conversation.id, user)]
 
@@ -133,6 +133,10 @@ class Conversations:
         Raises NotFoundError.
         """
         self._saved_state.conversations.rename(conversation, title, user, self.repository, was)
+
+    def pin(self, conversation: str, pinned: bool, user: str = LOCAL_USER) -> None:
+        """List a conversation before those that are not pinned, or no longer."""
+        self._saved_state.conversations.pin(conversation, pinned, user, self.repository)
 
     def second_question(self, conversation: str, user: str = LOCAL_USER) -> str:
         """Return the second question of a conversation, '' if it has one or none."""

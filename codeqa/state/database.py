@@ -29,12 +29,14 @@ PRIMARY_CODE = 0xFF  # the part of SQLite's error code that names the kind of er
 PRIVATE = 0o600  # questions, answers and code are for the file's owner alone
 FILE_ENDINGS = ("", "-wal", "-shm")  # SQLite gives the later two files the mode of the first
 ASIDE = ".damaged-"  # between the name and the time of a damaged file that was set aside
-VERSION = 4  # of these tables; a file has it as `PRAGMA user_version`
+VERSION = 5  # of these tables; a file has it as `PRAGMA user_version`
+OLDEST = 4  # of the versions that only lack tables or triggers, which TABLES adds
 
 # Turns are ordered, and branches walked, over the indices alone: the rows carry whole contexts.
 # value_expires keeps the sweep from reading each value. Numbers of questions are never used twice,
 # so that a reader continues after the last one it has. Triggers delete thumbs and vectors with
-# their turn. turn.context, conversation.embedding and conversation.topic are no longer written.
+# their turn, and a pin with its conversation. turn.context, conversation.embedding and
+# conversation.topic are no longer written.
 TABLES = f"""
     CREATE TABLE IF NOT EXISTS value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
     CREATE INDEX IF NOT EXISTS value_expires ON value (expires) WHERE expires IS NOT NULL;
@@ -54,6 +56,12 @@ TABLES = f"""
         PRIMARY KEY (user, repository, id)
     );
     CREATE INDEX IF NOT EXISTS conversation_order ON conversation (user, repository, updated);
+    CREATE TABLE IF NOT EXISTS pin (
+        user TEXT NOT NULL, repository TEXT NOT NULL, id TEXT NOT NULL,
+        PRIMARY KEY (user, repository, id)
+    );
+    CREATE TRIGGER IF NOT EXISTS pin_of_conversation AFTER DELETE ON conversation
+    BEGIN DELETE FROM pin WHERE (user, repository, id) = (OLD.user, OLD.repository, OLD.id); END;
     CREATE TABLE IF NOT EXISTS feedback (
         turn TEXT PRIMARY KEY, value INTEGER NOT NULL, reason TEXT NOT NULL,
         sent TEXT NOT NULL, created REAL NOT NULL
@@ -275,11 +283,11 @@ def _code(error: BaseException) -> int:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file. Raises StorageError."""
-    check_version(version(connection) or VERSION)
-    if not version(connection):
+    """Make the tables of a new file, or those that an older one lacks. Raises StorageError."""
+    if version(connection) in (0, *range(OLDEST, VERSION)):
         note = f"PRAGMA user_version = {VERSION}"
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {note}; COMMIT")
+    check_version(version(connection))
 
 
 def check_version(number: int) -> None:

@@ -71,6 +71,7 @@ class Conversation:
     created: float
     updated: float  # when its latest turn was saved
     turns: int  # of all branches
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

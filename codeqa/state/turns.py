@@ -38,8 +38,10 @@ OF_CONVERSATION = "user = ? AND repository = ? AND id = ?"
 
 _CONVERSATIONS = """
     SELECT id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE
-        turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id)
-    FROM conversation AS c WHERE user = ? AND {} ORDER BY updated DESC, rowid DESC LIMIT ?"""
+        turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id),
+        (SELECT count(*) FROM pin WHERE (pin.user, pin.repository, pin.id) = (c.user, c.repository,
+        c.id)) AS pinned
+    FROM conversation AS c WHERE user = ? AND {} ORDER BY {} updated DESC, rowid DESC LIMIT ?"""
 
 LINKS = (
     f"SELECT id, parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} ORDER BY created, rowid"
@@ -255,22 +257,23 @@ class ConversationStore(StateTable):
     """The conversations of all users."""
 
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
-        """Return conversations of `user` about `repository`, the latest first."""
-        query = _CONVERSATIONS.format("repository = ?")
+        """Return conversations of `user` about `repository`, pinned ones and the latest first."""
+        query = _CONVERSATIONS.format("repository = ?", "pinned DESC,")
         rows = self._database.rows(query, (user, repository, CONVERSATIONS_LISTED))
-        return [Conversation(*row) for row in rows]
+        return list(map(_conversation, rows))
 
     def get(
         self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
     ) -> Conversation | None:
         """Return a conversation; without a repository the one of that id continued last."""
-        query = _CONVERSATIONS.format("id = ? AND repository = coalesce(?, repository)")
+        query = _CONVERSATIONS.format("id = ? AND repository = coalesce(?, repository)", "")
         row = self._database.row(query, (user, conversation, repository, 1))
-        return None if row is None else Conversation(*row)
+        return None if row is None else _conversation(row)
 
     def find(self, text: str, repository: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
-        """Return conversations with all words of `text` in one turn or the title, latest first.
+        """Return conversations with all words of `text` in one turn or the title.
 
+        Pinned ones and the latest are first.
         A word may be a part of another one; upper and lower case are the same in every script.
         Turns of all branches are searched.
         """
@@ -278,9 +281,9 @@ class ConversationStore(StateTable):
         if not words:
             return []
         with self._database.reading() as connection:
-            query = _CONVERSATIONS.format("repository = ?")
+            query = _CONVERSATIONS.format("repository = ?", "pinned DESC,")
             rows = connection.execute(query, (user, repository, 1 << 62))
-            matches = (_match(connection, Conversation(*row), words) for row in rows)
+            matches = (_match(connection, _conversation(row), words) for row in rows)
             return list(islice(filter(None, matches), MATCHES_LISTED))
 
     def second_question(self, conversation: str, user: str, repository: str) -> str:
@@ -303,6 +306,15 @@ class ConversationStore(StateTable):
                 "There is no such conversation.", "It may have been deleted: reload the list."
             )
 
+    def pin(self, conversation: str, pinned: bool, user: str, repository: str = "") -> None:
+        """List a conversation before those that are not pinned, or no longer."""
+        group = (user, repository, conversation)
+        with self._database.writing(user) as connection:
+            connection.execute(f"DELETE FROM pin WHERE {OF_CONVERSATION}", group)
+            if pinned:
+                row = f"SELECT user, repository, id FROM conversation WHERE {OF_CONVERSATION}"
+                connection.execute(f"INSERT INTO pin (user, repository, id) {row}", group)
+
     def delete(self, conversation: str, user: str = LOCAL_USER, repository: str = "") -> None:
         """Delete a conversation and its turns; nothing happens when there is none."""
         if not conversation:  # turns without one are no conversation
@@ -311,6 +323,11 @@ class ConversationStore(StateTable):
         with self._database.writing(user) as connection:  # triggers take the rest along
             connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
             connection.execute(f"DELETE FROM conversation WHERE {OF_CONVERSATION}", group)
+
+
+def _conversation(row: Sequence[Any]) -> Conversation:
+    values = (*row[:-1], bool(row[-1]))
+    return Conversation(*values)
 
 
 def _match(

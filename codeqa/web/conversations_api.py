@@ -36,7 +36,7 @@ FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 """A path that can be the label of a link in Markdown."""
-SHORT_FIELDS = ("id", "title", "created", "updated")
+SHORT_FIELDS = ("id", "title", "created", "updated", "pinned")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
 endpoints = Endpoints("conversations", __name__)
@@ -48,8 +48,10 @@ class ThumbBody(Schema):
     reason: Annotated[str, Field(max_length=REASON_CHARACTERS)] = ""
 
 
-class TitleBody(Schema):
-    title: Annotated[str, Field(max_length=TITLE_CHARACTERS, pattern=r"\S")]
+class ChangeBody(Schema):
+    title: Annotated[str, Field(max_length=TITLE_CHARACTERS, pattern=r"\S")] | None = None
+    pinned: Annotated[bool, Field(strict=True)] | None = None
+    """Whether it is listed before those that are not pinned."""
 
 
 class BranchBody(Schema):
@@ -59,7 +61,7 @@ class BranchBody(Schema):
 
 @endpoints.route("GET", "/api/conversations")
 def conversations(engine: Engine, user: str, q: Text = "") -> Values:
-    """List the user's conversations about this repository, the last used first.
+    """List the user's conversations about this repository: pinned ones, then the last used first.
 
     With `q`, list those whose title, questions or answers contain it: `turn` is the id of the
     latest turn that does, empty if only the title does, and `snippet` the text around it.
@@ -162,13 +164,19 @@ def choose_branch(conversation: str, engine: Engine, user: str, body: BranchBody
 
 
 @endpoints.route("POST", "/api/conversations/<path:conversation>")
-def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Values:
-    """Give a conversation another title."""
-    title = " ".join(body.title.split())
+def change(conversation: str, engine: Engine, user: str, body: ChangeBody) -> Values:
+    """Give a conversation another title, pin it or take its pin off."""
+    store, title = engine.conversations, " ".join((body.title or "").split())
+    if not title and body.pinned is None:
+        raise UsageError("Nothing was sent that can be changed.", "Send `title` or `pinned`.")
     if not title.isprintable():
         raise UsageError("The title has characters that cannot be shown.", "Use plain text.")
-    engine.conversations.rename(conversation, title, user)
-    return {"id": conversation, "title": engine.conversations.get(conversation, user).title}
+    if title:
+        store.rename(conversation, title, user)
+    if body.pinned is not None:
+        store.pin(conversation, body.pinned, user)
+    changed = store.get(conversation, user)
+    return {"id": conversation, "title": changed.title, "pinned": changed.pinned}
 
 
 @endpoints.route("DELETE", "/api/conversations/<path:conversation>")

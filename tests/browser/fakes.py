@@ -155,6 +155,7 @@ class FakeChat:
         self._models = models
         self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
         self._titles: dict[tuple[str, str], str] = {}
+        self.pinned: set[tuple[str, str]] = set()
         self._leaf: dict[tuple[str, str], str] = {}
         """The turn at which the branch in use ends."""
         self.rated: dict[str, tuple[int, str]] = {}
@@ -399,10 +400,11 @@ class FakeChat:
     def all(self, user: str = "local") -> list[SimpleNamespace]:
         found = [
             SimpleNamespace(id=key[1], title=self._titles[key], created=turns[0].created,
-                            updated=turns[-1].created, turns=len(turns))
+                            updated=turns[-1].created, turns=len(turns),
+                            pinned=key in self.pinned)
             for key, turns in self._kept.items() if key[0] == user and key[1]
         ]  # fmt: skip
-        return sorted(found, key=lambda one: -one.updated)
+        return sorted(found, key=lambda one: (not one.pinned, -one.updated))
 
     def get(self, conversation: str, user: str = "local") -> SimpleNamespace:
         for one in self.all(user):
@@ -421,6 +423,9 @@ class FakeChat:
     def rename(self, conversation: str, title: str, user: str = "local") -> None:
         self.get(conversation, user)
         self._titles[user, conversation] = title
+
+    def pin(self, conversation: str, pinned: bool, user: str = "local") -> None:
+        (self.pinned.add if pinned else self.pinned.discard)((user, conversation))
 
     def delete(self, conversation: str, user: str = "local") -> None:
         self.get(conversation, user)

@@ -74,6 +74,32 @@ def test_conversations_are_listed_opened_and_gone_back_to(scripted: ScriptedServ
     expect(page.locator("#welcome")).to_be_visible()
 
 
+def test_a_pin_keeps_a_conversation_first_over_reloads_and_later_answers(
+    scripted: ScriptedServer,
+) -> None:
+    page = scripted.open(two_conversations(scripted))
+    groups = page.locator("#conversations .day")
+    expect(titles(page)).to_have_text([LOGGING, SESSIONS])
+    more = page.get_by_role("button", name=f"More for “{SESSIONS}”")
+    more.press("Enter")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="Pin")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(titles(page)).to_have_text([SESSIONS, LOGGING])
+    expect(groups).to_have_text(["Pinned", "Today"])
+    expect(more).to_be_focused()
+    get_answer(page, "and now?")
+    page.reload()
+    expect(titles(page)).to_have_text([SESSIONS, LOGGING])
+    choose_from_menu(page, SESSIONS, "Unpin")
+    expect(titles(page)).to_have_text([LOGGING, SESSIONS])
+    expect(groups).to_have_text(["Today"])
+    expecting(page, "404")
+    scripted.chat.delete("sessions")  # in another tab
+    choose_from_menu(page, SESSIONS, "Pin")
+    expect(page.locator("#toast")).to_contain_text("no such conversation")
+
+
 def test_a_conversation_is_renamed_in_its_place_by_its_menu(scripted: ScriptedServer) -> None:
     page = scripted.open(two_conversations(scripted))
     more = page.get_by_role("button", name=f"More for “{LOGGING}”")

@@ -49,6 +49,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, patient: None) -> State:
         extras = TurnExtras("e", bytes([number % 256, 0]), {"name": f"Ada {number} \x00\x10"})
         state.turns.save(turn(number, f"c{number % 3}"), extras=extras)
     state.feedback.save("t7", "local", -1, "no")
+    state.conversations.pin("c1", True, "local")
     state.values.set("key", "value", 1e9)
     state.values.set("kept", "value")
     return state
@@ -247,6 +248,18 @@ def test_a_database_of_another_version_is_left_alone(
         finally:
             connection.execute(change(database.VERSION))
     assert server_state.values.get("k") == "v"
+
+
+def test_tables_that_the_last_version_did_not_have_are_added(server_state: State) -> None:
+    server_state.turns.save(turn(1))
+    with psycopg.connect(server_state.address, autocommit=True) as connection:
+        connection.execute("DROP TRIGGER pin_of_conversation ON conversation; DROP TABLE pin")
+        connection.execute(f"UPDATE codeqa SET version = {database.OLDEST}")
+    close_connections(server_state.address)
+    store = server_state.conversations
+    store.pin("c", True, "local")
+    (kept,) = store.latest("")
+    assert kept.pinned
 
 
 def test_the_doctor_looks_at_the_server(

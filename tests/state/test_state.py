@@ -122,6 +122,30 @@ def test_the_same_id_elsewhere_is_another_conversation(
     assert state.conversations.get("c", **other) is None
 
 
+def test_a_pin_lists_a_conversation_first_and_goes_with_it(state: State) -> None:
+    for number in range(3):
+        save(state, f"t{number}", f"c{number}")
+    store = state.conversations
+
+    def order() -> list[tuple[str, bool]]:
+        return [(one.id, one.pinned) for one in store.latest("shop")]
+
+    for _ in range(2):  # the second time it is already
+        store.pin("c0", True, *PLACE)
+    store.pin("gone", True, *PLACE)
+    store.pin("c1", True, "another", "shop")
+    assert order() == [("c0", True), ("c2", False), ("c1", False)]
+    assert store.find("who", "shop")[0].conversation.id == "c0"
+    store.delete("c0", *PLACE)
+    save(state, "t9", "c0")
+    assert order() == [("c0", False), ("c2", False), ("c1", False)]
+    store.pin("c1", True, *PLACE)
+    store.pin("c1", False, *PLACE)
+    store.pin("c2", True, *PLACE)
+    state.user_data.delete()
+    assert state._database.rows("SELECT * FROM pin") == []
+
+
 def test_without_a_repository_the_one_last_continued_is_meant(state: State) -> None:
     for number, repository in enumerate(("shop", "site", "shop"), 1):
         save(state, f"t{number}", repository=repository)
@@ -637,6 +661,18 @@ def test_a_process_that_is_forked_and_a_file_that_is_made_anew_have_connections_
 def dump(path: Path) -> list[str]:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return [*connection.iterdump(), str(database.version(connection))]
+
+
+@in_a_file
+def test_tables_that_the_last_version_did_not_have_are_added(state: State) -> None:
+    save(state, "t1")
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
+        connection.executescript("DROP TRIGGER pin_of_conversation; DROP TABLE pin")
+        connection.execute(f"PRAGMA user_version = {database.OLDEST}")
+    state._database.close()
+    state.conversations.pin("c", True, *PLACE)
+    (kept,) = state.conversations.latest("shop")
+    assert kept.pinned and kept.turns == 1
 
 
 @in_a_file

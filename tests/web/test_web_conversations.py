@@ -77,7 +77,7 @@ def test_a_conversation_is_renamed_to_what_can_be_shown_and_deleted(client: Flas
     ask(client, "first", "one")
     ask(client, "second", "two")
     renamed = client.post("/api/conversations/one", json={"title": "  A better\n title "})
-    assert renamed.json == {"id": "one", "title": "A better title"}
+    assert renamed.json == {"id": "one", "title": "A better title", "pinned": False}
     for title in ("", "  ", 7, None, "a\u202eb", "a\0b", "x" * 201):
         refused = client.post("/api/conversations/one", json={"title": title})
         assert refused.status_code == 400 and refused.json["error"]["hint"], title
@@ -85,6 +85,23 @@ def test_a_conversation_is_renamed_to_what_can_be_shown_and_deleted(client: Flas
     assert client.delete("/api/conversations/one").json == {"deleted": "one"}
     assert [one["id"] for one in listed(client)] == ["two"]
     assert client.get("/api/conversations/one").status_code == 404
+
+
+def test_a_pinned_conversation_is_listed_first_until_its_pin_is_taken_off(
+    client: FlaskClient,
+) -> None:
+    for name in ("one", "two"):
+        ask(client, f"say:{name}", name)
+    address = "/api/conversations/one"
+    assert client.post(address, json={"pinned": True}).json["pinned"] is True
+    assert [(row["id"], row["pinned"]) for row in listed(client)] == [("one", True), ("two", False)]
+    changed = client.post(address, json={"pinned": False, "title": "Both"}).json
+    assert changed == {"id": "one", "title": "Both", "pinned": False}
+    assert [row["id"] for row in listed(client)] == ["two", "one"]
+    for body in ({}, {"pinned": None}, {"pinned": 1}, {"pinned": "yes"}):
+        assert client.post(address, json=body).status_code == 400, body
+    missing = client.post("/api/conversations/unknown", json={"pinned": True})
+    assert missing.status_code == 404
 
 
 def test_any_id_that_a_client_may_choose_can_be_opened(client: FlaskClient) -> None:

@@ -1,4 +1,4 @@
-// The list of conversations in the sidebar: open, rename, export, delete with undo.
+// The list of conversations in the sidebar: open, pin, rename, export, delete with undo.
 
 import { addressWith } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
@@ -17,7 +17,7 @@ export class ConversationList {
   #running = new Map(); // conversations that are being answered, by id
   #current = { id: "", title: "", turns: [] };
   #renaming = false;
-  #renames = 0; // so many were done: a list that was asked for before one holds the old title
+  #changes = 0; // so many were made: a list that was asked for before one has the old values
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
@@ -35,10 +35,10 @@ export class ConversationList {
   }
 
   async refresh() {
-    const renames = this.#renames;
+    const changes = this.#changes;
     try {
       const listed = await request(`/api/conversations${query({ repo: page.repo })}`);
-      if (renames !== this.#renames) return this.refresh();
+      if (changes !== this.#changes) return this.refresh();
       this.#take(listed);
     } catch {
       // The state of the index, in view below, says that the server is gone.
@@ -72,13 +72,15 @@ export class ConversationList {
       .filter(({ id, turns }) => turns.length && !known.has(id))
       .map(({ id, title }) => ({ id, title, updated: Date.now() / 1000 }))
       .reverse();
-    const rows = [...fresh, ...this.#kept].filter(({ id }) => !this.#deleted.has(id));
+    const rows = [...fresh, ...this.#kept]
+      .filter(({ id }) => !this.#deleted.has(id))
+      .sort((a, b) => Boolean(b.pinned) - Boolean(a.pinned) || b.updated - a.updated);
     const titles = rows.map(({ title }) => title);
     const repeated = new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
     let day = "";
     const items = rows.flatMap((row) => {
       const before = day;
-      day = dayOf(row.updated);
+      day = row.pinned ? "Pinned" : dayOf(row.updated);
       const item = this.#row(row, repeated.has(row.title));
       return day === before ? [item] : [element("li.day", day), item];
     });
@@ -88,7 +90,7 @@ export class ConversationList {
   }
 
   /** One that has the title of another says how it went on. */
-  #row({ id, title, updated, second }, repeated) {
+  #row({ id, title, updated, second, pinned }, repeated) {
     const current = id === this.#current.id;
     const open = element(
       "a.conversation-open",
@@ -127,6 +129,11 @@ export class ConversationList {
         more,
         [
           { symbol: "edit", label: "Rename", action: () => this.#rename(id, title) },
+          {
+            symbol: "pin",
+            label: pinned ? "Unpin" : "Pin",
+            action: () => this.#change(id, { pinned: !pinned }, pinned ? "Unpinned" : "Pinned"),
+          },
           ...exportsOf(id),
           { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
         ],
@@ -160,7 +167,7 @@ export class ConversationList {
       if (!this.#renaming) return;
       this.#renaming = false;
       const wanted = field.value.replace(/\s+/g, " ").trim();
-      if (keep && wanted && wanted !== title) await this.#send(id, wanted);
+      if (keep && wanted && wanted !== title) await this.#change(id, { title: wanted }, "Renamed");
       this.#render();
       this.#part(`open ${id}`)?.focus();
     };
@@ -175,18 +182,19 @@ export class ConversationList {
     field.addEventListener("blur", () => end(true));
   }
 
-  async #send(id, title) {
+  async #change(id, values, done) {
     try {
-      const renamed = await request(this.#address(id), { body: { title } });
-      this.#renames += 1;
+      const changed = await request(this.#address(id), { body: values });
+      this.#changes += 1;
       const row = this.#kept.find((one) => one.id === id);
-      if (row) row.title = renamed.title;
-      if (id === this.#current.id) this.#current.title = renamed.title;
-      page.renamed(id, renamed.title);
-      announce("Renamed");
+      if (row) Object.assign(row, changed);
+      if (id === this.#current.id) this.#current.title = changed.title;
+      page.renamed(id, changed.title);
+      announce(done);
     } catch (error) {
       page.failed(error);
     }
+    this.#render();
   }
 
   /** Hides it at once; the server deletes it when the time for undo is over. */
