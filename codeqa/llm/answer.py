@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from codeqa.llm.call_parts import CallParts
 from codeqa.llm.values import Reasoning, ToolCall
 from codeqa.types import TokenUsage
 
@@ -30,7 +31,7 @@ class AnswerReader:
         self.reason = ""  # why the model finished
         self.length = 0  # characters that came
         self.begun = False  # whether text came; thoughts do not count
-        self.calls: list[ToolCall] = []
+        self.parts = CallParts()
         self.usage: TokenUsage | None = None
         self.enough = False  # of tool calls: some models never stop by themselves
         self._thinks = False
@@ -48,6 +49,8 @@ class AnswerReader:
                 self.reason = str(choice.get("finish_reason") or self.reason)
                 for call in delta.get("tool_calls") or ():
                     self._call(call)
+                if function := delta.get("function_call"):  # as of 2023
+                    self._call({"function": function})
                 reasoning = delta.get("reasoning_content") or delta.get("reasoning")
                 if reasoning and isinstance(reasoning, str):
                     yield Reasoning(reasoning)
@@ -57,6 +60,11 @@ class AnswerReader:
                     yield from self._text(content)
         if self.reason in REACHED_LIMIT:
             self.usage = replace(self.usage or TokenUsage(), cut=True)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The first tool calls."""
+        return self.parts.calls[:MOST_CALLS]
 
     def rest(self) -> str:
         """Return text that was withheld because it began like a thought."""
@@ -86,13 +94,7 @@ class AnswerReader:
             yield text
 
     def _call(self, part: Any) -> None:
-        """Add a part of a tool call; one without a name continues the last call."""
-        function = part["function"]
-        name, arguments = function.get("name"), function.get("arguments") or ""
-        self.length += len(arguments)
-        self.enough |= self.length > LONGEST_CALLS or bool(name and len(self.calls) == MOST_CALLS)
-        if self.enough:
-            return
-        if name:
-            self.calls.append(ToolCall(part.get("id") or f"call_{len(self.calls)}", name, ""))
-        self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + arguments)
+        """Add a part of a tool call."""
+        if not self.enough:
+            self.length += self.parts.add(part)
+            self.enough = self.length > LONGEST_CALLS or len(self.parts) > MOST_CALLS

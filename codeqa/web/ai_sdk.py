@@ -1,8 +1,9 @@
-"""The events of an answer as lines of the Vercel AI SDK's data stream.
+"""The events of an answer as a stream of the Vercel AI SDK, in the form of version 4 or 5.
 
-A line is a code, a colon and compact JSON: `0` text, `8` a list of annotations, `3` an
-error, `e` and `d` the end. A client that asks for rendering also gets the time of each
-stage and step, finished blocks as HTML, and the facts that the page shows below an answer.
+In version 4 a line is a code, a colon and compact JSON: `0` text, `8` a list of annotations, `3` an
+error, `e` and `d` the end. A client that asks for rendering also gets the time of each stage and
+step, finished blocks as HTML, and the facts that the page shows below an answer. Version 5 has
+server-sent events instead, among them the text in `text-delta` and annotations in `data-codeqa`.
 """
 
 from __future__ import annotations
@@ -35,11 +36,22 @@ STREAM_HEADERS = {
     "X-Accel-Buffering": "no",
 }
 
+PARTS_HEADERS = {
+    "x-vercel-ai-ui-message-stream": "v1",
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "X-Accel-Buffering": "no",
+}
+"""Headers of the stream of version 5."""
+
 LONG_BLOCK = 1_000
 """An unfinished block longer than this, in characters, is no longer parsed after every line."""
 GROWTH = 0.125
 """Share by which such a block grows before it is parsed again. Parsing a list or table of n
 characters then costs a few times n instead of n²."""
+
+
+Line = tuple[str, Any]
+"""The code of a line and its value."""
 
 
 class BlockRenderer:
@@ -84,10 +96,38 @@ class BlockRenderer:
         return {"block": {"index": index, "html": html, "length": length}}
 
 
+def encode_parts(events: Iterable[Event]) -> Iterator[bytes]:
+    """Yield the server-sent events of one answer as version 5 reads them; close `events`."""
+    is_open, before = False, _part("start") + _part("start-step")
+    for code, value in _coded(events, None):
+        if code == "0" and not is_open:
+            is_open, before = True, before + _part("text-start", id="0")
+        match code:
+            case "0":
+                yield before + _part("text-delta", id="0", delta=value)
+            case "8":
+                yield before + _part("data-codeqa", data=value[0])
+            case "3":
+                yield before + _part("error", errorText=value)
+            case "e" if is_open:
+                yield _part("text-end", id="0")
+        before = b""
+    yield _part("finish-step") + _part("finish") + b"data: [DONE]\n\n"
+
+
 def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Iterator[bytes]:
     """Yield the lines of one answer in UTF-8, and close `events` at the end.
 
-    Without `cite` this is exactly the public protocol; with it, the page's annotations are added.
+    Without `cite` this is exactly the public protocol of version 4; with it, the page's annotations
+    are added.
+    """
+    for code, value in _coded(events, cite):
+        yield f"{code}:{_json(value)}\n".encode("utf-8", "replace")
+
+
+def _coded(events: Iterable[Event], cite: Cite | None) -> Iterator[Line]:
+    """Yield the lines of one answer.
+
     An exception inside `events` becomes an error line: the stream always ends properly.
     """
     encoder, reason = _Encoder(cite), "stop"
@@ -104,7 +144,7 @@ def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Itera
         if close := getattr(events, "close", None):
             close()
     for code in ("e", "d"):
-        yield _line(code, {"finishReason": reason})
+        yield code, {"finishReason": reason}
 
 
 class _Encoder:
@@ -115,17 +155,17 @@ class _Encoder:
         self._renderer = BlockRenderer(cite) if cite else None
         self._started = time.monotonic()
 
-    def lines(self, event: Event) -> Iterator[bytes]:
+    def lines(self, event: Event) -> Iterator[Line]:
         """Yield the lines of an event, maybe none."""
         if isinstance(event, Token):
-            yield _line("0", event.text)
+            yield "0", event.text
         annotations = self._page(event) if self._cite else _public(event)
         for value in annotations:
-            yield _line("8", [value])
+            yield "8", [value]
         if isinstance(event, Failed):
             failure = event.failure
             hint = "" if self._cite else failure.hint
-            yield _line("3", f"{failure.message} {hint}".strip())
+            yield "3", f"{failure.message} {hint}".strip()
 
     def _page(self, event: Event) -> list[dict[str, Any]]:
         """Return the annotations of an event for the page.
@@ -174,7 +214,10 @@ def _public(event: Event) -> list[dict[str, Any]]:
     return []
 
 
-def _line(code: str, value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # A lone surrogate in a file's name or text must not break the stream.
-    return f"{code}:{text}\n".encode("utf-8", "replace")
+def _part(kind: str, **values: Any) -> bytes:
+    return f"data: {_json({'type': kind, **values})}\n\n".encode("utf-8", "replace")
+
+
+def _json(value: Any) -> str:
+    """Return compact JSON; a lone surrogate in it must not break the stream when it is encoded."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

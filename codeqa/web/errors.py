@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Flask, jsonify, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from codeqa.errors import CodeQAError, ContextLengthError, places_of
 
@@ -31,6 +31,7 @@ HINTS = {
     503: ("not_ready", "The server cannot answer now.", "Try again in a moment."),
 }
 API = "/v1/"
+ADDRESSES = "CodeQA has /v1/models and /v1/chat/completions."
 
 
 class RequestRefusedError(CodeQAError):
@@ -71,8 +72,10 @@ def handle_errors(app: Flask) -> None:
             headers["Allow"] = ", ".join(raised.valid_methods)
         if error.http_status == 503:
             headers["Retry-After"] = "5"
-        if not request.path.startswith(API):
+        if not f"{request.path}/".startswith(API):
             return jsonify({"error": error.as_data()}), error.http_status, headers
+        if isinstance(raised, NotFound | MethodNotAllowed):
+            error.hint = ADDRESSES
         failure, status = api_failure(error)
         # Clients of that API try three times on their own, which would make three whole answers.
         may_succeed_later = error.http_status in (429, 503)

@@ -31,20 +31,25 @@ from codeqa.web.workspace import reader_gone, workspace
 
 MODEL = "codeqa"
 RULES = ("system", "developer")
+THOUGHTS = ("reasoning", "thinking")
+"""Parts of earlier answers that are no part of the conversation."""
 HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
 endpoints = Endpoints("completions", __name__)
 
 
 class TextPart(Schema):
-    type: Literal["text"]
-    text: str
+    type: Literal["text", "input_text", "output_text", "refusal", "reasoning", "thinking"]
+    text: str | None = None
+    refusal: str | None = None
 
 
 def _parts(content: Any) -> Any:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [] if content is None else content  # None: the message only calls tools
+    if not isinstance(content, list):
+        return [] if content is None else content  # None: the message only calls tools
+    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
 
 
 class ClientMessage(Schema):
@@ -55,7 +60,10 @@ class ClientMessage(Schema):
 
     @property
     def text(self) -> str:
-        return "\n".join(part.text for part in self.content)
+        texts = (
+            part.text or part.refusal or "" for part in self.content if part.type not in THOUGHTS
+        )
+        return "\n".join(texts)
 
 
 class StreamOptions(Schema):
@@ -77,8 +85,27 @@ class CompletionBody(Schema):
 @endpoints.route("GET", "/v1/models")
 def models() -> Values:
     """List `codeqa`, which stands for the current repository, and a name for each indexed one."""
-    about = {"object": "model", "created": 0, "owned_by": MODEL}
-    return {"object": "list", "data": [{"id": name, **about} for name in _repositories()]}
+    return {"object": "list", "data": [_model(name) for name in _repositories()]}
+
+
+@endpoints.route("GET", "/v1/models/<path:model>")
+def retrieve(model: str) -> Values:
+    """Return one model by its name, as the list has it."""
+    _repository_of(model)
+    return _model(model)
+
+
+def _model(name: str) -> Values:
+    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
+
+
+def _repository_of(model: str) -> str:
+    """Return the id of a model's repository. Raises NotFoundError."""
+    repository = _repositories().get(model)
+    if repository is None:
+        advice = "Use `codeqa` for the current repository, or a name from /v1/models."
+        raise NotFoundError("This model does not exist.", advice)
+    return repository
 
 
 @endpoints.route("POST", "/v1/chat/completions")
@@ -90,11 +117,7 @@ def complete(body: CompletionBody) -> Response | Values:
     CodeQA's own rules.
     """
     options, id_ = _read_messages(body.messages), f"chatcmpl-{uuid.uuid4().hex}"
-    repository = _repositories().get(body.model)
-    if repository is None:
-        advice = "Use `codeqa` for the current repository, or a name from /v1/models."
-        raise NotFoundError("This model does not exist.", advice)
-    engine = workspace().engine(repository)
+    engine = workspace().engine(_repository_of(body.model))
     about = {"id": id_, "created": int(time.time()), "model": body.model}
     run = workspace().answers.start(engine, for_this_user(engine, options), gone=reader_gone())
     events = _raised(run)

@@ -23,7 +23,7 @@ from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.search.rerank import parse_rerank
 from codeqa.types import Exchange
-from codeqa.web.ai_sdk import STREAM_HEADERS, encode_stream
+from codeqa.web.ai_sdk import PARTS_HEADERS, STREAM_HEADERS, encode_parts, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.run import AnswerRun
 from codeqa.web.security import TERMINAL, current_user, require_owner
@@ -56,13 +56,14 @@ class SdkMessage(Schema):
     role: str
     content: str | list[Any] | None = None
     parts: list[Any] = Field(default_factory=list)
-    """The message in parts, used when `content` is empty; only parts with a `text` count."""
+    """The message in parts, used when `content` is empty; only those of text count."""
 
     @property
     def text(self) -> str:
         if isinstance(content := self.content or self.parts, str):
             return content
-        texts = (part.get("text") for part in content if isinstance(part, dict))
+        parts = (part for part in content if isinstance(part, dict))
+        texts = (part.get("text") for part in parts if part.get("type", "text") == "text")
         return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -76,6 +77,9 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     messages: list[SdkMessage] = Field(default_factory=list)
     """A conversation as the AI SDK sends it; the user's last message is the question. Without
     `conversation` the client keeps the conversation, and its follow-ups have `retrieval` `auto`."""
+    trigger: Text = ""
+    """Sent by the AI SDK from version 5 on, which then gets the stream of that version. So does a
+    client whose last message has `parts` without `content`."""
     repo: Text = ""
     """Id of the repository; empty for the current one."""
     repos: list[Id] = Field(default_factory=list, max_length=MOST_REPOSITORIES)
@@ -85,15 +89,22 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     without_model: bool = False
     """Answer by quoting the code, without a language model."""
 
+    @property
+    def reads_parts(self) -> bool:
+        """True if the client reads the stream of the AI SDK's version 5."""
+        last = self.messages[-1:]
+        return bool(self.trigger or (last and last[0].parts and last[0].content is None))
+
 
 @endpoints.route("POST", "/chat/stream")
 def stream(body: QuestionBody) -> Response:
-    """Answer a question as a data stream.
+    """Answer a question as a stream of the Vercel AI SDK, version 4 or 5.
 
-    The lines are those of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` an error, `e:` and
-    `d:` the end. With `render` they also have stages with times, finished blocks as safe HTML, and
-    what else the page shows. With `render` and `conversation` the answer goes on after the client
-    leaves, until it is stopped; /api/conversations/{conversation}/answer reads it along.
+    The lines of version 4 are `8:` annotations, `0:` text, `3:` an error, `e:` and `d:` the end. To
+    `useChat` of version 5 server-sent events are sent, with annotations in `data-codeqa`. With
+    `render` there are also stages with times, finished blocks as safe HTML, and what else the page
+    shows. With `render` and `conversation` the answer goes on after the client leaves, until it is
+    stopped; /api/conversations/{conversation}/answer reads it along.
     """
     engine, options = _engine_and_options(body)
     cite = citer(engine) if body.render else None
@@ -103,7 +114,10 @@ def stream(body: QuestionBody) -> Response:
         lines = runs.start_for_page(engine, options, key, cite, reader_gone())
         return Response(lines, headers=STREAM_HEADERS)
     run = start_alone(engine, options)
-    response = Response(encode_stream(run, cite=cite), headers=STREAM_HEADERS)
+    if body.reads_parts and not cite:
+        response = Response(encode_parts(run), headers=PARTS_HEADERS)
+    else:
+        response = Response(encode_stream(run, cite=cite), headers=STREAM_HEADERS)
     response.call_on_close(run.close)  # also when nobody reads a line
     return response
 

@@ -338,14 +338,6 @@ def test_a_small_call_tells_what_came_of_it_and_what_it_took(
     assert stage.usage == used
 
 
-def test_calls_are_told_apart_by_their_names_for_ollama_numbers_all_of_them_0() -> None:
-    answer = AnswerReader()
-    for name in ("grep", "symbol"):
-        call = {"index": 0, "id": "", "function": {"name": name, "arguments": "{}"}}
-        assert not [*answer.take({"choices": [{"delta": {"tool_calls": [call]}}]})]
-    assert [(one.name, one.arguments) for one in answer.calls] == [("grep", "{}"), ("symbol", "{}")]
-
-
 SERVERS = [
     ("ollama", "/api/ps", {"models": [{"name": "m:latest", "context_length": 16_000}]}, 16_000),
     ("ollama", "/api/ps", {"models": []}, 4_096),

@@ -83,6 +83,37 @@ def test_the_stream_is_exactly_the_protocol(client: FlaskClient) -> None:
     ]
 
 
+def test_version_5_of_the_ai_sdk_gets_its_own_stream(client: FlaskClient) -> None:
+    asked = {
+        "id": "m",
+        "role": "user",
+        "parts": [{"type": "text", "text": "@codebase say:ab \u2713"}],
+    }
+    from_sdk = {"id": "c", "messages": [asked], "trigger": "submit-message"}
+    for body in (
+        from_sdk,
+        {"messages": [asked]},
+        {"question": "@codebase say:ab \u2713", "trigger": "x"},
+    ):
+        response = client.post("/chat/stream", json=body)
+        assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+        assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        *events, end = response.text.removesuffix("\n\n").split("\n\n")
+        parts = [json.loads(event.removeprefix("data: ")) for event in events]
+        data = [part.pop("data") for part in parts if part["type"] == "data-codeqa"]
+        assert end == "data: [DONE]" and data[-1]["query_tags"] == ["codebase"]
+        assert [part for part in parts if part != {"type": "data-codeqa"}] == [
+            {"type": "start"}, {"type": "start-step"}, {"type": "text-start", "id": "0"},
+            {"type": "text-delta", "id": "0", "delta": "ab \u2713"},
+            {"type": "text-end", "id": "0"}, {"type": "finish-step"}, {"type": "finish"},
+        ]  # fmt: skip
+    failed = client.post("/chat/stream", json={"question": "fail", "trigger": "x"}).text
+    assert '{"type":"error","errorText":"It did not work. Try it again."}' in failed
+    assert "text-" not in failed and failed.endswith("data: [DONE]\n\n")
+    old = {"messages": [{**asked, "content": "@codebase x"}]}
+    assert client.post("/chat/stream", json=old).headers["x-vercel-ai-data-stream"] == "v1"
+
+
 def test_an_error_ends_the_stream_with_its_message(client: FlaskClient) -> None:
     assert stream(client, "fail")[1:] == [
         '3:"It did not work. Try it again."',
@@ -205,7 +236,8 @@ def test_all_that_a_question_can_wish_for_reaches_the_chat(
 def test_the_first_of_question_query_and_messages_with_words_is_asked(
     client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
-    parts = [{"type": "text", "text": "second "}, {"type": "file"}, {"text": "question"}]
+    thought = {"type": "reasoning", "text": "no"}
+    parts = [{"type": "text", "text": "second "}, {"type": "file"}, thought, {"text": "question"}]
     messages = [
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": None},

@@ -244,8 +244,36 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
     assert "add_article" in answer.choices[0].message.content
     assert answer.choices[0].message.tool_calls is None
     assert answer.model == "codeqa/my-shop"
-    with pytest.raises(openai.NotFoundError, match="does not exist"):
+    with pytest.raises(openai.NotFoundError, match="model does not exist"):
         complete(api, user(QUESTION), model="gpt-4o")
+
+
+def test_a_model_is_told_of_by_its_name_with_a_slash_or_without(port: int, api: OpenAI) -> None:
+    for name in ("codeqa", "codeqa/my-shop"):
+        told = api.models.retrieve(name)
+        assert (told.id, told.object, told.owned_by) == (name, "model", "codeqa")
+    plain = httpx2.get(f"http://127.0.0.1:{port}/v1/models/codeqa/my-shop").json()
+    assert plain["id"] == "codeqa/my-shop"
+    with pytest.raises(openai.NotFoundError, match="model does not exist"):
+        api.models.retrieve("gpt-4o")
+
+
+def test_what_other_models_said_in_other_kinds_of_parts_is_a_part_of_the_conversation(
+    model: Model, asked: OpenAI
+) -> None:
+    thinking = {"type": "thinking", "thinking": "unsaid"}
+    reasoning = {"type": "reasoning", "text": "unsaid"}
+    earlier = [
+        user("Who are you?"),
+        assistant([thinking, {"type": "refusal", "refusal": "No."}]),
+        user([{"type": "text", "text": None}, "What is", {"type": "input_text", "text": "sold?"}]),
+        assistant([reasoning, {"type": "output_text", "text": "It."}]),
+    ]
+    complete(asked, *earlier, user(QUESTION))
+    _, *sent, _ = model.requests[-1]["messages"]
+    assert sent == [
+        user("Who are you?"), assistant("No."), user("\nWhat is\nsold?"), assistant("It.")
+    ]  # fmt: skip
 
 
 # What is refused, in the shape of that API
@@ -287,6 +315,14 @@ def test_an_address_that_there_is_not_answers_in_the_same_shape(port: int, api: 
     with pytest.raises(openai.NotFoundError) as caught:
         api.embeddings.create(model="codeqa", input="x")
     assert caught.value.type == "invalid_request_error"
+    root = f"http://127.0.0.1:{port}"
+    for method, path, status in (
+        ("GET", "/v1", 404), ("GET", "/v1/", 404), ("POST", "/v1/responses", 404),
+        ("GET", "/v1/chat/completions", 405), ("POST", "/v1/models", 405),
+    ):  # fmt: skip
+        refused = httpx2.request(method, f"{root}{path}")
+        assert refused.status_code == status, path
+        assert "/v1/chat/completions." in refused.json()["error"]["message"], path
     elsewhere = httpx2.get(f"http://127.0.0.1:{port}/nowhere").json()["error"]
     assert set(elsewhere) == {"code", "message", "hint"}
 

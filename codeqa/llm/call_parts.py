@@ -1,0 +1,107 @@
+"""Collect tool calls whose parts come in the events of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from codeqa.llm.values import ToolCall
+from codeqa.text import json_object
+
+
+@dataclass
+class _PartialCall:
+    """A call as far as it has come."""
+
+    id: str
+    index: Any
+    name: str = ""
+    arguments: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        ends = self.arguments.rstrip().endswith("}")
+        return ends and json_object(self.arguments) is not None
+
+
+class CallParts:
+    """Collects the calls of one answer.
+
+    Servers agree about little: ids and indices may be missing, the same for all calls or new in
+    each part, names repeated, and arguments an object or everything so far. A call that has come
+    whole is never continued by other arguments.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_PartialCall] = []
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, part: Any) -> int:
+        """Add a part of a call, and return how many characters of arguments it has."""
+        part = part if isinstance(part, Mapping) else {}
+        function = part.get("function")
+        function = function if isinstance(function, Mapping) else {}
+        arguments = function.get("arguments") or ""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        id_, index = str(part.get("id") or "").strip(), part.get("index")
+        name = str(function.get("name") or "")
+        call = self._continued(id_, index, name, arguments)
+        if call is None:
+            call = _PartialCall(id_, index)
+            self._calls.append(call)
+        if name != call.name:
+            call.name = name if name.startswith(call.name) else call.name + name
+        repeats = call.arguments and arguments.startswith(call.arguments)  # `{{` begins no JSON
+        call.arguments = arguments if repeats else call.arguments + arguments
+        return len(arguments)
+
+    def _continued(self, id_: str, index: Any, name: str, arguments: str) -> _PartialCall | None:
+        """Return the call that a part goes on with, None where it begins one."""
+        has_label = index is not None or (name and not id_)
+        by_id = [call for call in self._calls if id_ and call.id == id_]
+        by_index = [call for call in self._calls if has_label and call.index == index]
+        both = [call for call in by_id if call in by_index]
+        if not (by_id or by_index):
+            begins = name or not self._calls or (id_ and index is not None)
+            unfinished = [call for call in self._calls if not call.is_whole]
+            return None if begins else (unfinished or self._calls)[-1]
+        call = (both or by_id or by_index)[-1]
+        return None if name and call.name and _is_other(call, id_, index, name, arguments) else call
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls with a name, each with an id of its own."""
+        calls: dict[str, ToolCall] = {}
+        for number, call in enumerate(self._calls):
+            if call.name:
+                id_ = call.id if call.id and call.id not in calls else f"call_{number}"
+                calls[id_] = ToolCall(id_, call.name, unquoted(call.arguments))
+        return list(calls.values())
+
+
+def unquoted(arguments: str) -> str:
+    """Return arguments that were encoded twice as JSON encoded once; others as they are."""
+    with suppress(ValueError, RecursionError):
+        text = json.loads(arguments)
+        return text if isinstance(text, str) else arguments
+    return arguments
+
+
+def _is_other(call: _PartialCall, id_: str, index: Any, name: str, arguments: str) -> bool:
+    """Return whether a part with a name and the id or index of `call` begins another one."""
+    if None not in (index, call.index) and index != call.index:
+        return True
+    has_other_id = bool(id_ and call.id and id_ != call.id)
+    if call.is_whole:
+        return has_other_id or name != call.name or not call.arguments.startswith(arguments)
+    if has_other_id:
+        return name != call.name or not call.arguments
+    return (
+        name != call.name and not name.startswith(call.name) and bool(call.arguments or arguments)
+    )
