@@ -72,9 +72,13 @@ export class ConversationList {
       .filter(({ id, turns }) => turns.length && !known.has(id))
       .map(({ id, title }) => ({ id, title, updated: Date.now() / 1000 }))
       .reverse();
-    const rows = [...fresh, ...this.#kept]
-      .filter(({ id }) => !this.#deleted.has(id))
-      .sort((a, b) => Boolean(b.pinned) - Boolean(a.pinned) || b.updated - a.updated);
+    // By the server's clock, which may differ from that of this page, whose own come first.
+    const kept = this.#kept.toSorted((a, b) => b.updated - a.updated);
+    const rows = [
+      ...kept.filter((row) => row.pinned),
+      ...fresh,
+      ...kept.filter((row) => !row.pinned),
+    ].filter(({ id }) => !this.#deleted.has(id));
     const titles = rows.map(({ title }) => title);
     const repeated = new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
     let day = "";
