@@ -35,6 +35,7 @@ from codeqa.context.packing import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm.client import Model
 from codeqa.llm.values import Cancelled, Reasoning, RetryWait, ToolCall, estimate_messages
+from codeqa.llm.written_calls import WrittenCalls
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block
@@ -188,9 +189,10 @@ def _cut(text: str, room: int) -> str:
 
 
 Reply = tuple[list[ToolCall], str, str]
-"""The looks that the model asks for, its full text, and the text withheld from the reader."""
+"""The looks that the model asks for, its text beside them, and the part that is still withheld."""
 
 
+# One loop over the pieces, of which each decides what is shown.
 def ask_model(
     model: Model,
     messages: list[dict[str, Any]],
@@ -198,20 +200,22 @@ def ask_model(
     toolbox: Toolbox,
     cancelled: Cancelled,
     *,
+    signatures: Mapping[str, Sequence[str]],
     tools: Sequence[Mapping[str, Any]] = (),
     by_lines: bool = False,
     warning: str = "",
 ) -> Generator[AnswerPiece, None, Reply]:
     """Send one request with `block` in its `messages`; yield the answer, return the reply.
 
-    Citations get one form. Looks, as calls of `tools` or written `by_lines`, are withheld from the
-    reader. Raises ModelError; ContextLengthError only before the first word.
+    Citations get one form. Looks are withheld from the reader: calls of `tools`, calls as text, of
+    tools whose arguments `signatures` names, and lines where `by_lines` is set. Raises ModelError;
+    ContextLengthError only before the first word.
     """
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
     code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
     citations = CitationWriter(block.chunks, code)
     calls: list[ToolCall] = []
-    text, pending = "", ""
+    written, text, pending = WrittenCalls(signatures), "", ""
     try:
         with closing(model.stream(messages, cancelled=cancelled, tools=tools)) as stream:
             for piece in stream:
@@ -220,28 +224,28 @@ def ask_model(
                 elif isinstance(piece, TokenUsage | Reasoning | RetryWait):
                     yield piece
                 else:
+                    piece = written.feed(piece)
                     text, pending = text + piece, pending + piece
                     if not _may_be_looks_yet(text, bool(tools), by_lines):
                         yield citations.feed(pending)
                         pending = ""
-                    elif len(text) > LONGEST_LOOKS:
+                    if len(pending) + written.length > LONGEST_LOOKS:
                         break
     except ModelError as error:
-        yield citations.close()
+        rest = pending + written.end()[1] if text != pending else ""
+        yield citations.feed(rest) + citations.close()
         if text != pending and isinstance(error, ContextLengthError):
             # Too late to start again: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
-    calls = calls or _written_looks(text, by_lines)
+    others, rest = written.end()
+    text, pending = text + rest, pending + rest
+    calls = calls or (read_looks(text) if by_lines else []) or others
     if not calls:
         yield citations.feed(pending) + citations.close()
     elif rest := citations.close() if pending != text else "":
         yield rest + "\n\n"
     return calls, text, pending
-
-
-def _written_looks(text: str, by_lines: bool) -> list[ToolCall]:
-    return read_looks(text) if by_lines else []
 
 
 def _may_be_looks_yet(text: str, tools: bool, by_lines: bool) -> bool:

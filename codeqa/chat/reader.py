@@ -190,6 +190,7 @@ class Reader:
              {"name": name, "description": tool.description, "parameters": tool.schema()}}
             for name, tool in TOOLS.items() if name in self.tools
         ]  # fmt: skip
+        signatures = {name: list(TOOLS[name].arguments.model_fields) for name in self.tools}
         while True:
             is_over = time.monotonic() > until or reading.misused >= MOST_MISUSES
             is_last = is_over or reading.done == reading.rounds
@@ -199,11 +200,14 @@ class Reader:
             by_lines = reading.by_lines and reading.rounds > 0
             request = ask_model(
                 self.model, reading.messages, reading.block(), self.toolbox, cancelled,
-                tools=() if is_last or by_lines else tools, by_lines=by_lines, warning=warning,
+                signatures=signatures, tools=() if is_last or by_lines else tools,
+                by_lines=by_lines, warning=warning,
             )  # fmt: skip
             calls, text, remark = yield from self._watched(request, reading)
             if not calls or cancelled():
                 return
+            if by_lines or is_last:  # a message needs a text
+                text = text or " ".join(f"{call.name} {call.arguments}" for call in calls)
             if is_last:
                 yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY_CHARACTERS]))
                 return

@@ -77,7 +77,17 @@ def lines(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
     return stream([*said, *("\n" * bool(said)), *written])
 
 
-@pytest.fixture(params=[openai_calls, anthropic_calls, lines])
+def hermes_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
+    """As the text of an answer, where a server does not read what its model writes."""
+    written = [
+        f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>\n'
+        for name, arguments in calls
+    ]
+    text = "".join([*said, *written, "I wait for the results."])
+    return stream([text[at : at + 9] for at in range(0, len(text), 9)])
+
+
+@pytest.fixture(params=[openai_calls, anthropic_calls, lines, hermes_calls])
 def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """How looks are written in a reply."""
     if request.param is lines:
@@ -285,13 +295,11 @@ def test_a_model_that_looks_for_ever_is_asked_no_more(
     every = range(3, 4) if same else range(9)
     script.replies = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in every]
     events = looking(engine)
-    assert len(script.bodies) == (4 if looks is lines else 5) and len(steps(events)) == 3
-    if looks is lines:
-        assert answer(
-            events
-        ) == "The code found so far does not answer this. The model wanted to look at: " + (
-            "`LOOK grep stock.move(3`.\n"
-        )
+    wanted = {lines: "LOOK grep stock.move(3", hermes_calls: 'grep {"pattern": "stock.move(3"}'}
+    assert len(script.bodies) == (4 if looks in wanted else 5) and len(steps(events)) == 3
+    if looks in wanted:
+        refused = "The code found so far does not answer this. The model wanted to look at: "
+        assert answer(events) == f"{refused}`{wanted[looks]}`.\n"
     else:  # it calls tools that were not offered: that is no answer
         assert "without content" in events[-1].data["message"]
 
