@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from codeqa.languages import Language, detect, language_called, languages, query_text
 from codeqa.parsing.branches import join_branches
 from codeqa.parsing.comments import docstring_text
-from codeqa.parsing.definitions import find_definitions, nest
+from codeqa.parsing.definitions import find_definitions, named_within, nest
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.item_macros import ItemMacro, find_macros, holds_items
 from codeqa.parsing.recovery import is_broken, without_broken_blocks
@@ -56,19 +56,8 @@ _READ_BYTES = 1 << 12
 """Bytes handed to the parser at a time. The predicates of a query read again for every node, so
 larger parts cost more there than they save here."""
 
-_FAMILIES = frozenset(
-    {
-        "definition",
-        "scope",
-        "reference",
-        "import",
-        "export",
-        "variable",
-        "comment",
-        "attribute",
-        "outer",
-    }
-)
+_FAMILIES = {"definition", "scope", "reference", "import", "export", "variable", "outer"}
+_FAMILIES |= {COMMENT, ATTRIBUTE}
 """First words of captures that say what their pattern is for."""
 
 REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
@@ -456,6 +445,8 @@ class _Matches:
             node = captures[family][0]
             self._source.add_leading(family, node.start_byte, node.end_byte)
         elif family in ("definition", "scope"):
+            if within := captures.get("name.within"):
+                captures = captures | named_within(within[0], kind == "function")
             self.definitions.append((index, kind or "scope", capture, captures))
         elif family == "outer":
             self.outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte

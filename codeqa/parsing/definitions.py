@@ -34,6 +34,9 @@ _WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
 _STATEMENTS = frozenset({"catch", "for", "if", "return", "sizeof", "switch", "while"})
 """Words of C taken for functions where a macro stands before them."""
 
+_WHOLE_NAMES = frozenset({"destructor_name", "operator_cast", "operator_name"})
+"""Nodes of C++ that are names though they hold others."""
+
 _NAME_QUOTES = ('""', "''", "``", "[]")
 """Quotes of property names, and the brackets around SQL Server's names."""
 
@@ -115,6 +118,28 @@ def find_definitions(
         if definition.kind == FILE:
             definition.end, end = end, definition.start
     return _with_constants(_without_prototypes(definitions, source), source)
+
+
+def named_within(node: tree_sitter.Node, function: bool) -> Captures:
+    """Return the name in a declarator with the owners before it; {} if a `function` has none.
+
+    What wraps them says where it goes on: `*(Foo<T>::name[2])(int)`.
+    """
+    owners: list[tree_sitter.Node] = []
+    called = not function
+    inner: tree_sitter.Node | None = node
+    while inner is not None:
+        node, field = inner, inner.child_by_field_name
+        called = called or node.type in ("function_declarator", "parenthesized_declarator")
+        if node.type in _WHOLE_NAMES:
+            break
+        if scope := field("scope"):
+            owners.append(scope.child_by_field_name("name") or scope)
+        inner = field("declarator") or field("name") or next(iter(node.named_children), None)
+    captures = {"owner": owners} if owners else {}
+    if node.type == "operator_cast" and (before := node.child_by_field_name("declarator")):
+        return captures | {"name": node.children[:1], "name.before": [before]}
+    return captures | {"name": [node]} if called else {}
 
 
 def _without_doubles(definitions: list[Definition]) -> list[Definition]:
@@ -294,5 +319,5 @@ def clean_name(name: str) -> str:
     if len(name) > 1 and name[0] + name[-1] in _NAME_QUOTES:
         name = name[1:-1]
     if not name.isidentifier():
-        name = " ".join(name.split())
+        name = " ".join(name.split()).replace("::inline ", "::")
     return name[:200]

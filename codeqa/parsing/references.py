@@ -62,9 +62,14 @@ _DECLARED = re.compile(r"[*&\s]*(\w+)\s*[=({\[]|[*&\s]+(\w+)")
 """A variable with what C++ writes around it: `*a`, `& a`, `a(1)`."""
 
 _WRITTEN_TYPE = re.compile(
-    r"(?:\w+::)+\w+<\s*(?:const\s+)?(\w+)\s*\**\s*>|(?:\w+::)*(\w+)(?:<.*)?", re.S
+    r"""[*&?"']*(?:'\w+\ )?(?:(?:const|mut|dyn|impl)\s+)*(?:::|\\)?(?:\w+(?:<[^<>]*>)?::)*
+    (?:(?:(?:\w+[.])*(?:\w*(?:[pP]tr|Pointer|[oO]ptional)|Annotated|Arc|Box|ClassVar|Final|Rc)|\w+(?=<dyn\s))
+       [<\[]\s*["']?(?:(?:const|dyn)\s+)?(?:::)?(?:\w+::)*(?P<held>(?:\w+[.])*\w+)\b.*
+    |(?!(?:Union|Literal|[tT]ype)\[)(?P<name>(?:\w+[.\\])*\w+)
+      \s*(?:(?:::)?<.*>|\[\w.*\])?[?*&"'\s]*(?:\|\s*None["']?)?)""",
+    re.DOTALL | re.VERBOSE,
 )
-"""A type in C++: the name of what `std::unique_ptr<A>` holds, else its last name."""
+"""A type as it is written: what `std::unique_ptr<A>` or `Optional[A]` holds, else its name."""
 
 _MADE = re.compile(r"\(?(?:new ([\w.]+)|((?:\w+[.])*[A-Z]\w*))\((?:[^()]|\([^()]*\))*\)\)?")
 """A receiver that is made there: `new Client(url)`, `Client(url)`."""
@@ -231,9 +236,9 @@ class Resolver:
         return None
 
     def member(
-        self, name: str, receiver: str, scope: Definition | None
+        self, name: str, receiver: str, scope: Definition | None, static: bool
     ) -> tuple[str, Definition | None, float]:
-        """Return (module, target, confidence) of a name after a receiver."""
+        """Return (module, target, confidence) of a name after a receiver, `static` after `::`."""
         if receiver in self.language.self_names or _is_self(receiver, scope):
             owner = _owner_of(scope)
             if not owner:
@@ -247,7 +252,7 @@ class Resolver:
             return (CLASS_MARK + last_word(owner), None, 0.0)
         if name in self.names and (candidates := self.owned.get(receiver, {}).get(name)):
             return ("", *self._pick(candidates, SAME_FILE))
-        if type_name := self._type_of(receiver, scope):
+        if not static and (type_name := self._type_of(receiver, scope)):
             if candidates := self.owned.get(type_name, {}).get(name):
                 return ("", *self._pick(candidates, TYPED))
             return (self._place_of(type_name), None, 0.0)
@@ -266,10 +271,11 @@ class Resolver:
         type_name, name = source.text_of(node), source.text_of(variable)
         if match := _DECLARED.match(name):
             name = match[1] or match[2]
-        if match := _WRITTEN_TYPE.fullmatch(type_name):
-            type_name = match[1] or match[2]
         if copied:
             type_name = self._type_of(type_name, scope)
+        elif not type_name.isidentifier():
+            match = _WRITTEN_TYPE.fullmatch(type_name)
+            type_name = (match["held"] or match["name"]) if match else ""
         # What `self.Cart` holds is known where the file defines a `Cart`.
         own, _, word = type_name.rpartition(".")
         is_own = own in self.language.self_names
@@ -470,7 +476,8 @@ def _resolved(
         if "\n" in receiver:
             receiver = "…"
         else:
-            module, target, confidence = resolver.member(name, receiver, scope)
+            static = source.language.separator == "::" and source.data.startswith(b"::", last)
+            module, target, confidence = resolver.member(name, receiver, scope, static)
     else:
         if kind == "inherits" and scope is not None:
             resolver.bases.setdefault(scope.inner_name, []).append(name)

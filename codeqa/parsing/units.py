@@ -1,10 +1,4 @@
-"""Make units of a file's definitions, its head and the code between them.
-
-A line ends at `\\n` and nowhere else, for every part of CodeQA: a `\\r` stays at the end of
-its line, and form feeds or Unicode's separators end none. So a line number means the same
-in the index, in the file panel and in tree-sitter. The empty piece after a final newline is
-no line of the file.
-"""
+"""Make units of a file's definitions, its head and the code between them."""
 
 from __future__ import annotations
 

@@ -33,6 +33,8 @@ MACROS = [
     ("void f() {\n  // or not\n  IO_TRY { g(); }\n  IO_CATCH(...) {}\n}\nint h();\n", "f h"),
     ("\nDEFINE_KIND(void, );\nDEFINE_KIND(bool, 1);  // one\n}  // namespace\nclass A {\n  typedef typename B<C>::D E;\n  typedef CUT_(B) F;\n};\n", "A A::E A::F"),
     ("\nextern template auto a<char>(B) -> C<char>;\n// #if\ntemplate <typename T> auto f(T t) -> bool { return unsigned(t) < 2; }\n", "f"),
+    ("template <class T> T***& a::B<T>::C<T*>::f() { }\nint (*A::g(int))(char) { return 0; }\na::A::~A() { }\nint ::h() { return 1; }\nauto A::operator[](int) -> int& { }\n", "a::B::C::f A::g a::A::~A h A::operator[]"),
+    ("// sizes\nconst double A::size[n] = { 1, 2 };\nclass a::A::B { int x; };\ntypedef int* (*F)(int);\ntypedef A* Make();\n", "A::size a::A::B F Make"),
     ("enum : unsigned { a = 1 };\nint f(A* absl_nonnull a, B* absl_nullable, C* _Nonnull b);\n", "f"),
 ]  # fmt: skip
 

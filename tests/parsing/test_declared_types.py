@@ -6,6 +6,7 @@ import pytest
 
 from codeqa.parsing import parse_file
 
+# ruff: noqa: E501
 CASES = {
     "a.kt": """
 interface Reader {
@@ -36,6 +37,7 @@ class Desk {
  void c();
  Reader* repo_; Writer w_;
 };
+void d(boost::intrusive_ptr<const ns::Writer> w, std::vector<Reader> v) { w->load(1); v.load(2); } // Writer -
 void Desk::c() { repo_->load(1); auto m = std::make_unique<Writer>(); m->load(4); } // Reader Writer
 """,
     "a.swift": """
@@ -81,8 +83,19 @@ class Writer:
 class Desk:
     def a(self, q: Writer | None, s: "Reader"):
         self.repo.load(); q.load(); s.load() # Reader Writer Reader
+    def b(self, q: Annotated[Writer, key(1)], s: Optional["Reader"], t: list[Reader]):
+        q.load(); s.load(); t.load() # Writer Reader -
     def __init__(self, repo: Reader):
         self.repo = repo
+""",
+    "a.go": """package a
+type Reader[T any] struct{}
+type Writer struct{}
+func (r *Reader[T]) load() {}
+func (w Writer) load() {}
+type Desk struct { repo *Reader[int]; all []Writer }
+func (d *Desk) a(w *Writer, v map[string]Writer) { d.repo.load(); w.load(); v.load(); d.all.load() } // Reader Writer - -
+func b() { r := &Reader[int]{}; var w *Writer; r.load(); w.load() } // Reader Writer
 """,
     "a.rs": """
 trait Reader { fn load(&self); }
@@ -90,6 +103,8 @@ trait Writer { fn load(&self); }
 struct Desk { repo: Box<dyn Reader> }
 impl Desk {
  fn a(&self, q: &impl Writer) { self.repo.load(); q.load(); } // Reader Writer
+ fn b(&self, r: &'a mut dyn Reader, w: std::sync::Arc<dyn Writer>) { r.load(); w.load(); } // Reader Writer
+ fn c(v: Vec<Writer>, Reader: Writer) { v.load(); Reader::load(&v); } // - Reader
 }""",
 }
 
@@ -100,5 +115,5 @@ def test_a_declared_type_decides_which_method_is_called(path: str, code: str) ->
     owners = {unit.id: unit.class_name for unit in parsed.units}
     calls = [edge for edge in parsed.references if edge.kind == "call" and edge.name == "load"]
     for number, line in enumerate(code.split("\n"), 1):
-        if called := [owners.get(call.target, "") for call in calls if call.line == number]:
+        if called := [owners.get(call.target, "-") for call in calls if call.line == number]:
             assert called == line.replace("//", "#").rpartition("#")[2].split()

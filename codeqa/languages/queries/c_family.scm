@@ -5,13 +5,8 @@
   name: (identifier) @name
   value: (preproc_arg)? @body) @definition.function
 
-; One that a macro defines (`masks` in languages.toml).
-(function_definition
-  declarator: [
-    (parenthesized_declarator (identifier) @name)
-    (function_declarator declarator: (parenthesized_declarator (identifier) @name))
-  ]
-  body: (compound_statement) @body) @definition.function
+; Here and below what stands around the name (pointers, `Foo::`) is left to the program.
+(function_definition declarator: (_) @name.within body: (_)? @body) @definition.function
 
 ; `typedef struct tag {…} name;` is one thing with two names.
 (type_definition
@@ -23,6 +18,8 @@
 (type_definition
   type: (enum_specifier body: (enumerator_list) @body) @definition.enum
   declarator: (type_identifier) @name)
+; Other typedefs: an alias, an opaque structure, a function pointer.
+(type_definition type: (_ !body) declarator: (_) @name.within) @definition.type
 (union_specifier
   name: (type_identifier) @name
   body: (field_declaration_list) @body) @definition.struct
@@ -39,11 +36,6 @@
 (preproc_include path: (system_lib_string) @import.module @import.wildcard) @import
 
 ; Variables with a value, which are left out inside functions, and macros behind a comment.
-(declaration declarator: (init_declarator declarator: [
-  (identifier) @name
-  (array_declarator (identifier) @name)
-  (pointer_declarator (identifier) @name)
-  (pointer_declarator (array_declarator (identifier) @name))
-])) @definition.constant
+(declaration declarator: (init_declarator declarator: (_) @name.within)) @definition.constant
 ((comment) . (preproc_def name: (identifier) @name value: (_)) @definition.constant)
 (enum_specifier !name body: (enumerator_list . (enumerator name: (identifier) @name))) @definition.constant

@@ -7,91 +7,6 @@
 
 ; --- functions and methods
 
-(function_definition
-  declarator: [
-    (function_declarator declarator: [
-      (identifier) @name
-      (field_identifier) @name
-      (destructor_name) @name
-      (operator_name) @name
-      (template_function name: (identifier) @name)
-    ])
-    (_ (function_declarator declarator: [
-      (identifier) @name
-      (field_identifier) @name
-      (operator_name) @name
-      (template_function name: (identifier) @name)
-    ]))
-    (_ (_ (function_declarator declarator: [
-      (identifier) @name
-      (field_identifier) @name
-      (operator_name) @name
-    ])))
-    (operator_cast "operator" @name declarator: (_) @name.before)
-  ]
-  body: (_)? @body) @definition.function
-
-(function_definition
-  declarator: [
-    (function_declarator declarator: (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: [
-        (identifier) @name
-        (destructor_name) @name
-        (operator_name) @name
-        (template_function name: (identifier) @name)
-      ]))
-    (_ (function_declarator declarator: (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: [
-        (identifier) @name
-        (operator_name) @name
-        (template_function name: (identifier) @name)
-      ])))
-    (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (operator_cast "operator" @name declarator: (_) @name.before))
-  ]
-  body: (_)? @body) @definition.function
-
-(function_definition
-  declarator: [
-    (function_declarator declarator: (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (_
-        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-        name: [
-          (identifier) @name
-          (destructor_name) @name
-          (operator_name) @name
-          (template_function name: (identifier) @name)
-        ])))
-    (_ (function_declarator declarator: (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (_
-        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-        name: [
-          (identifier) @name
-          (operator_name) @name
-          (template_function name: (identifier) @name)
-        ]))))
-  ]
-  body: (_)? @body) @definition.function
-
-(function_definition
-  declarator: (function_declarator declarator: (_
-    scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-    name: (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: (_
-        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-        name: [
-          (identifier) @name
-          (destructor_name) @name
-          (operator_name) @name
-          (template_function name: (identifier) @name)
-        ]))))
-  body: (_)? @body) @definition.function
 
 ; Prototypes, and what a class declares without defining it.
 (declaration
@@ -126,57 +41,15 @@
 
 ; --- types
 
-(class_specifier
-  name: [
-    (type_identifier) @name
-    (template_type name: (type_identifier) @name)
-    (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
-  ]
-  body: (field_declaration_list) @body) @definition.class
-
-(struct_specifier
-  name: [
-    (type_identifier) @name
-    (template_type name: (type_identifier) @name)
-    (_
-      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
-      name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
-  ]
-  body: (field_declaration_list) @body) @definition.struct
+(class_specifier name: (_) @name.within body: (field_declaration_list) @body) @definition.class
+(struct_specifier name: (_) @name.within body: (field_declaration_list) @body) @definition.struct
 
 (concept_definition name: (identifier) @name) @definition.trait
 
 (alias_declaration name: (type_identifier) @name) @definition.type
 
-(type_definition
-  type: (_ !body)
-  declarator: [
-    (type_identifier) @name
-    (_ . (type_identifier) @name)
-    (_ . (parenthesized_declarator [(type_identifier) @name (_ (type_identifier) @name)]))
-    (_ . (_ . (parenthesized_declarator (_ (type_identifier) @name))))
-  ]) @definition.type
-
 ; --- namespaces
 
-; `a::inline b` is `a::b`.
-(namespace_definition name: (nested_namespace_specifier
-  (namespace_identifier) @name
-  (namespace_identifier) @name)) @scope.namespace
-(namespace_definition name: (nested_namespace_specifier
-  (namespace_identifier) @name
-  (nested_namespace_specifier
-    (namespace_identifier) @name
-    (namespace_identifier) @name))) @scope.namespace
-(namespace_definition name: (nested_namespace_specifier
-  (namespace_identifier) @name
-  (nested_namespace_specifier
-    (namespace_identifier) @name
-    (nested_namespace_specifier
-      (namespace_identifier) @name
-      (namespace_identifier) @name)))) @scope.namespace
 (namespace_definition name: (_) @name) @scope.namespace
 
 ; --- references

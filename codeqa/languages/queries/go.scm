@@ -86,36 +86,13 @@
   operand: (identifier) @receiver field: (_) @reference.value)))
 
 ; --- what a variable holds -------------------------------------------------------------
-(parameter_declaration name: (identifier) @variable
-  type: [
-    (type_identifier) @variable.type
-    (qualified_type) @variable.type
-    (pointer_type [(type_identifier) (qualified_type)] @variable.type)
-    (generic_type type: (_) @variable.type)
-    (pointer_type (generic_type type: (_) @variable.type))
-  ])
-(var_spec name: (identifier) @variable
-  type: [
-    (type_identifier) @variable.type
-    (qualified_type) @variable.type
-    (pointer_type [(type_identifier) (qualified_type)] @variable.type)
-    (generic_type type: (_) @variable.type)
-    (pointer_type (generic_type type: (_) @variable.type))
-  ])
-(short_var_declaration
-  left: (expression_list . (identifier) @variable)
-  right: (expression_list . [
-    (composite_literal type: [(generic_type type: (_) @variable.type) (_) @variable.type])
-    (unary_expression operand: (composite_literal type: [(generic_type type: (_) @variable.type) (_) @variable.type]))
-  ]))
-(field_declaration name: (field_identifier) @variable
-  type: [
-    (type_identifier) @variable.type
-    (qualified_type) @variable.type
-    (pointer_type [(type_identifier) (qualified_type)] @variable.type)
-    (generic_type type: (_) @variable.type)
-    (pointer_type (generic_type type: (_) @variable.type))
-  ])
+(parameter_declaration name: (identifier) @variable type: (_) @variable.type)
+(var_spec name: (identifier) @variable type: (_) @variable.type)
+(short_var_declaration left: (expression_list . (identifier) @variable) right: (expression_list . [
+  (composite_literal type: (_) @variable.type)
+  (unary_expression operand: (composite_literal type: (_) @variable.type))
+]))
+(field_declaration name: (field_identifier) @variable type: (_) @variable.type)
 (short_var_declaration left: (expression_list . (identifier) @variable)
   right: (expression_list . (call_expression function: (identifier) @_new
     arguments: (argument_list . (type_identifier) @variable.type)))

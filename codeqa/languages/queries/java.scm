@@ -73,23 +73,15 @@
 (switch_label (identifier) @reference.value)
 
 ; --- what a variable holds -------------------------------------------------------------
-(formal_parameter type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
-  name: (identifier) @variable)
-(local_variable_declaration
-  type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
-  declarator: (variable_declarator name: (identifier) @variable)
-  (#not-eq? @variable.type "var"))
-(local_variable_declaration
-  declarator: (variable_declarator name: (identifier) @variable
-    value: (object_creation_expression
-      type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)])))
-(field_declaration
-  type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
+(formal_parameter type: (_) @variable.type name: (identifier) @variable)
+(local_variable_declaration type: (_) @variable.type
+  declarator: (variable_declarator name: (identifier) @variable) (#not-eq? @variable.type "var"))
+(local_variable_declaration declarator: (variable_declarator name: (identifier) @variable
+  value: (object_creation_expression type: (_) @variable.type)))
+(field_declaration type: (_) @variable.type
   declarator: (variable_declarator name: (identifier) @variable))
-(enhanced_for_statement
-  type: [(type_identifier) @variable.type (generic_type . (type_identifier) @variable.type)]
-  name: (identifier) @variable)
-(resource type: (type_identifier) @variable.type name: (identifier) @variable)
-(instanceof_expression right: (type_identifier) @variable.type name: (identifier) @variable)
+(enhanced_for_statement type: (_) @variable.type name: (identifier) @variable)
+(resource type: (_) @variable.type name: (identifier) @variable)
+(instanceof_expression right: (_) @variable.type name: (identifier) @variable)
 (assignment_expression left: (field_access object: (this) field: (identifier) @variable.member)
   right: (identifier) @variable.copied)

@@ -104,21 +104,9 @@
   (variable_declaration . (identifier) @name)) @definition.constant))
 
 ; --- what a variable holds -------------------------------------------------------------
-(class_parameter (identifier) @variable [
-  (user_type (identifier) @variable.type .)
-  (user_type (identifier) @variable.type . (type_arguments))
-  (nullable_type (user_type (identifier) @variable.type .))
-])
-(parameter (identifier) @variable [
-  (user_type (identifier) @variable.type .)
-  (user_type (identifier) @variable.type . (type_arguments))
-  (nullable_type (user_type (identifier) @variable.type .))
-])
-(variable_declaration (identifier) @variable [
-  (user_type (identifier) @variable.type .)
-  (user_type (identifier) @variable.type . (type_arguments))
-  (nullable_type (user_type (identifier) @variable.type .))
-])
+(class_parameter (identifier) @variable [(user_type) (nullable_type)] @variable.type)
+(parameter (identifier) @variable [(user_type) (nullable_type)] @variable.type)
+(variable_declaration (identifier) @variable [(user_type) (nullable_type)] @variable.type)
 (property_declaration (variable_declaration (identifier) @variable .)
   (call_expression . (identifier) @variable.type) (#match? @variable.type "^[A-Z]"))
 (property_declaration (variable_declaration (identifier) @variable .) (identifier) @variable.copied)

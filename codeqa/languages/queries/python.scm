@@ -110,11 +110,9 @@
 (assignment left: (identifier) @variable
   right: (call function: [(identifier) (attribute)] @variable.type)
   (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))
-(assignment left: (identifier) @variable
-  type: (type [(identifier) (attribute)] @variable.type))
-(typed_parameter . (identifier) @variable type: (type [(identifier) (attribute)] @variable.type))
-(typed_default_parameter name: (identifier) @variable
-  type: (type [(identifier) (attribute)] @variable.type))
+(assignment left: (identifier) @variable type: (_) @variable.type)
+(typed_parameter . (identifier) @variable type: (_) @variable.type)
+(typed_default_parameter name: (identifier) @variable type: (_) @variable.type)
 (assignment
   left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
   right: (call function: [(identifier) (attribute)] @variable.type)
@@ -125,34 +123,8 @@
   (#eq? @_self "self"))
 (assignment
   left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
-  type: (type [(identifier) (attribute)] @variable.type)
+  type: (_) @variable.type
   (#eq? @_self "self"))
-; `X | None`, `Optional[X]` and `"X"`
-([
-  (typed_parameter . (identifier) @variable type: (type
-    (binary_operator left: (identifier) @variable.type right: (none))))
-  (typed_default_parameter name: (identifier) @variable type: (type
-    (binary_operator left: (identifier) @variable.type right: (none))))
-  (assignment left: (identifier) @variable type: (type
-    (binary_operator left: (identifier) @variable.type right: (none))))
-  (assignment left: (attribute attribute: (identifier) @variable.member) type: (type
-    (binary_operator left: (identifier) @variable.type right: (none))))
-])
-([
-  (typed_parameter . (identifier) @variable type: (type
-    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
-  (typed_default_parameter name: (identifier) @variable type: (type
-    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
-  (assignment left: (identifier) @variable type: (type
-    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
-  (assignment left: (attribute attribute: (identifier) @variable.member) type: (type
-    (generic_type (identifier) @_optional (type_parameter . (type (identifier) @variable.type) .))))
-] (#eq? @_optional "Optional"))
-([
-  (typed_parameter . (identifier) @variable type: (type (string (string_content) @variable.type)))
-  (typed_default_parameter name: (identifier) @variable
-    type: (type (string (string_content) @variable.type)))
-] (#match? @variable.type "^[A-Za-z_.]+$"))
 (as_pattern (call function: [(identifier) (attribute)] @variable.type)
   alias: (as_pattern_target (identifier) @variable)
   (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))

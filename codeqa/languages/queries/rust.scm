@@ -83,41 +83,13 @@
 (tuple_struct_pattern type: (identifier) @reference.value)
 
 ; --- what a variable holds -------------------------------------------------------------
-(let_declaration pattern: (identifier) @variable
-  type: [(type_identifier) (scoped_type_identifier)] @variable.type)
-(let_declaration pattern: (identifier) @variable
-  value: (struct_expression name: [(type_identifier) (scoped_type_identifier)] @variable.type))
+(let_declaration pattern: (identifier) @variable type: (_) @variable.type)
+(let_declaration pattern: (identifier) @variable value: (struct_expression name: (_) @variable.type))
 (let_declaration pattern: (identifier) @variable
   value: (call_expression function: (scoped_identifier path: (_) @variable.type name: (_) @_new))
   (#match? @_new "^(new|default|with_|from)"))
 (let_declaration pattern: (identifier) @variable
   value: (call_expression function: (identifier) @variable.type)
   (#match? @variable.type "^[A-Z]"))
-(parameter pattern: (identifier) @variable
-  type: [
-    (type_identifier) @variable.type
-    (scoped_type_identifier) @variable.type
-    (reference_type type: [(type_identifier) (scoped_type_identifier)] @variable.type)
-  ])
-(field_declaration name: (field_identifier) @variable
-  type: [(type_identifier) (scoped_type_identifier)] @variable.type)
-; `&dyn A`, `&impl A`, `Box<dyn A>` and `Arc<A>`
-([
-  (parameter pattern: (identifier) @variable type: [
-    (reference_type type: (dynamic_type trait: (type_identifier) @variable.type))
-    (reference_type type: (abstract_type trait: (type_identifier) @variable.type))
-    (abstract_type trait: (type_identifier) @variable.type)
-    (generic_type type_arguments: (type_arguments . (dynamic_type trait: (type_identifier) @variable.type) .))
-  ])
-  (field_declaration name: (field_identifier) @variable type: [
-    (reference_type type: (type_identifier) @variable.type)
-    (reference_type type: (dynamic_type trait: (type_identifier) @variable.type))
-    (generic_type type_arguments: (type_arguments . (dynamic_type trait: (type_identifier) @variable.type) .))
-  ])
-])
-(parameter pattern: (identifier) @variable type: (generic_type type: (type_identifier) @_pointer
-  type_arguments: (type_arguments . (type_identifier) @variable.type .))
-  (#any-of? @_pointer "Box" "Rc" "Arc"))
-(field_declaration name: (field_identifier) @variable type: (generic_type
-  type: (type_identifier) @_pointer type_arguments: (type_arguments . (type_identifier) @variable.type .))
-  (#any-of? @_pointer "Box" "Rc" "Arc"))
+(parameter pattern: (identifier) @variable type: (_) @variable.type)
+(field_declaration name: (field_identifier) @variable type: (_) @variable.type)

@@ -50,7 +50,7 @@
 
 ; --- what a variable holds -------------------------------------------------------------
 (variable_declarator name: (identifier) @variable
-  type: (type_annotation [(type_identifier) (generic_type name: (type_identifier))] @variable.type))
+  type: (type_annotation [(type_identifier) (generic_type)] @variable.type))
 (required_parameter !name pattern: (identifier) @variable
   type: (type_annotation (type_identifier) @variable.type))
 (required_parameter (accessibility_modifier) pattern: (identifier) @variable.member
