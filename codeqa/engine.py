@@ -25,6 +25,7 @@ from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
 from codeqa.errors import AnswerStoppedError, RepositoryError, UsageError, error_from
 from codeqa.indexing import BackgroundIndexer
 from codeqa.llm.models import Models
+from codeqa.llm.values import Cancelled, never
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.collection import Collection
@@ -70,6 +71,7 @@ class Engine:
     tables: Callable[[], Tables]  # opens the index on first use; IndexMissingError without one
     completion: MentionCompleter  # completes `@…`, and lists the tree of files
     toolbox: Toolbox  # for the tools of `codeqa.code.tools`
+    cancelled: Cancelled = never  # whether the caller of a tool no longer wants the result
 
     def ask(self, question: str, **options: Any) -> Iterator[Event]:
         """Answer a question from the code, event by event; `whole_answer` collects them.
@@ -152,7 +154,8 @@ def ask(
     quotes the code.
     """
     # It is not stored: the caller has it.
-    answer = whole_answer(engine.ask(question, user="mcp", effort=effort))
+    cancelled = engine.cancelled
+    answer = whole_answer(engine.ask(question, user="mcp", effort=effort, cancelled=cancelled))
     whole = "\n\n".join(filter(None, (answer.text.strip(), answer.done.record.notice)))
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
@@ -167,7 +170,8 @@ def review(
     If the user chose a language model, it searches the code and judges how hard the issue is.
     """
     reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
-    return ToolResult(summary=f"reviewed “{title}”", text=reviewer.report(title, body).text)
+    report = reviewer.report(title, body, engine.cancelled)
+    return ToolResult(summary=f"reviewed “{title}”", text=report.text)
 
 
 EVERY_TOOL = TOOLS | {function.__name__: declare(function) for function in (ask, review)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import json
+import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -18,10 +22,16 @@ from codeqa.cli import served
 from codeqa.cli.command import command, folders_of, print_error, repos_option  # fmt: skip
 from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
-from codeqa.text import json_object
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from codeqa.engine import Engine
+
+MOST_CALLS = 32
+ENDING_SECONDS = 2.0
+"""From the end of the input to that of what is still running."""
+BLANK = codecs.BOM_UTF8 + b" \t\r\n"
 
 
 @command(
@@ -49,6 +59,23 @@ def mcp_command(names: tuple[str, ...], repos: tuple[str, ...]) -> None:
     session.run(sys.stdin.buffer)
 
 
+class _Pending:
+    """A message that is being answered, here or by a running server."""
+
+    def __init__(self, message: Any) -> None:
+        about = message if isinstance(message, dict) else {}
+        self.message, self.method, self.id = message, str(about.get("method")), about.get("id")
+        self.stopped, self.is_local = threading.Event(), False
+        self.server: HTTPConnection | None = None
+
+    def stop(self) -> None:
+        """End the work, whose result nobody waits for."""
+        self.stopped.set()
+        if self.server and self.server.sock:  # the server notices that
+            with suppress(OSError):
+                self.server.sock.shutdown(socket.SHUT_RDWR)
+
+
 class _Session:
     """Answers an agent by a running server for the repositories, else in this process."""
 
@@ -59,25 +86,59 @@ class _Session:
             self._repositories += " (a path begins with the name of its repository)"
         self._engine: Engine | None = None
         self._opening, self._writing = threading.Lock(), threading.Lock()
+        self._running: set[_Pending] = set()
 
     def run(self, incoming: BinaryIO) -> None:
-        """Answer every message until the input ends."""
-        with ExitStack() as self._stack, ThreadPoolExecutor() as threads:
-            for line in incoming:
-                threads.submit(self._answer, line)
+        """Answer every message until the input ends; what then takes long is stopped."""
+        ending = threading.Timer(ENDING_SECONDS, self._stop, [lambda _: True])
+        with ExitStack() as self._stack, ThreadPoolExecutor(MOST_CALLS) as threads:
+            self._stack.callback(ending.cancel)
+            try:
+                for line in incoming:
+                    if line.strip(BLANK):
+                        self._take(_Pending(mcp.read(line)), threads)
+            finally:
+                ending.start()
 
-    def _answer(self, line: bytes) -> None:
-        message, reply = json_object(line) or {}, None
-        method = str(message.get("method"))
-        if self._engine is None and method.startswith("tools/"):
-            reply = served.post("/mcp", message, self._folders)
-        is_local = reply is None
-        if reply := reply or mcp.answer(message, self._repositories, self._open):
+    def _take(self, call: _Pending, threads: ThreadPoolExecutor) -> None:
+        if call.method == "notifications/cancelled":
+            unwanted = mcp.parameters(call.message).get("requestId")
+            self._running -= self._stop(lambda call: call.id == unwanted)
+            return
+        self._running.add(call)
+        if call.method.startswith("tools/") or isinstance(call.message, list):
+            threads.submit(self._answer, call)
+        else:  # a ping is answered however many calls run
+            self._answer(call)
+
+    def _stop(self, meant: Callable[[_Pending], bool]) -> set[_Pending]:
+        calls = set(filter(meant, self._running.copy()))
+        for call in calls:
+            call.stop()
+        return calls
+
+    def _answer(self, call: _Pending) -> None:
+        for part in mcp.with_progress(call.message, partial(self._reply, call)):
             with self._writing, suppress(BrokenPipeError):
-                self._outgoing.write(json.dumps(reply).encode() + b"\n")
-                self._outgoing.flush()
-        if is_local and method == "tools/list":  # calls will follow
+                if call in self._running:  # else it was cancelled
+                    self._outgoing.write(json.dumps(part).encode() + b"\n")
+                    self._outgoing.flush()
+        self._running.discard(call)
+        if call.is_local and call.method == "tools/list":  # calls will follow
             self._warm_up()
+
+    def _reply(self, call: _Pending) -> Any:
+        if self._engine is None and call.method.startswith("tools/"):
+            reply = served.post(
+                "/mcp", call.message, self._folders, partial(setattr, call, "server")
+            )
+            if reply is not None or (call.server and call.stopped.is_set()):
+                return reply
+        call.is_local = True
+        return mcp.answer(
+            call.message, self._repositories,
+            lambda: replace(self._open(), cancelled=call.stopped.is_set),
+        )  # fmt: skip
 
     def _open(self) -> Engine:
         """Return the engine, and open it at the first call. Raises CodeQAError."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection, HTTPResponse
 from typing import TYPE_CHECKING, Any
@@ -45,10 +45,19 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
     return None
 
 
-def post(address: str, values: Mapping[str, Any], repos: Sequence[str]) -> Any:
-    """POST `values` to an address of the HTTP interface; return None if no server fits."""
+def post(
+    address: str,
+    values: Mapping[str, Any],
+    repos: Sequence[str],
+    connected: Callable[[HTTPConnection], None] = lambda _: None,
+) -> Any:
+    """POST `values` to an address of the HTTP interface; return None if no server fits.
+
+    `connected` is called with the connection before that.
+    """
     with suppress(Exception), ExitStack() as stack:
         server, repo = _connect(repos, stack)
+        connected(server)
         return json.load(server.fetch("POST", f"{address}?repo={quote(repo)}", values))
     return None
 

@@ -27,7 +27,7 @@ from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables, list_locations
 from codeqa.store.copies import CopyCache
 from codeqa.store.location import short_id
-from codeqa.store.schema import Copied, Meta, plain_path
+from codeqa.store.schema import Copied, Meta, clean_path, path_below, plain_path
 from codeqa.text import counted
 from codeqa.types import IndexStatus
 
@@ -157,9 +157,10 @@ class MultiRepoTables(Tables):
         )
 
     def plain_path(self, written: str) -> str:
+        path = clean_path(written)
         for repo_id, location in self._locations.items():
-            if f"{written}/".startswith(f"{location.root.as_posix()}/"):
-                return f"{self._names[repo_id]}/{plain_path(written, location.root)}"
+            if (inside := path_below(path, location.root)) is not None:
+                return f"{self._names[repo_id]}/{plain_path(inside)}"
         return super().plain_path(written)
 
     def meta(self) -> Meta:

@@ -14,7 +14,7 @@ from codeqa.chat.values import AnswerPiece, Gathered, ModelRequest
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context.block import ContextBlock, unit_chunk
-from codeqa.errors import CodeQAError, UsageError
+from codeqa.errors import AnswerStoppedError, CodeQAError, UsageError
 from codeqa.llm.client import Model
 from codeqa.llm.values import Cancelled, never
 from codeqa.prompts import render_prompt
@@ -78,10 +78,11 @@ class Reviewer:
             else:
                 yield piece
 
-    def report(self, title: str, body: str = "") -> IssueReport:
-        """Return the report of a review."""
-        *_, report = self.review(title, body)
-        assert isinstance(report, IssueReport)
+    def report(self, title: str, body: str = "", cancelled: Cancelled = never) -> IssueReport:
+        """Return the report of a review. Raises AnswerStoppedError if it was cancelled."""
+        *_, report = None, *self.review(title, body, cancelled)
+        if not isinstance(report, IssueReport):
+            raise AnswerStoppedError("The review was stopped before it was complete.", "Ask again.")
         return report
 
     def review(

@@ -9,6 +9,7 @@ from codeqa.store.location import locate as locate
 from codeqa.store.reader import damage as damage
 from codeqa.store.records import INDEXED as INDEXED
 from codeqa.store.records import FileRecord as FileRecord
+from codeqa.store.schema import PLACE as PLACE
 from codeqa.store.schema import UNIT_TABLES as UNIT_TABLES
 from codeqa.store.schema import EmbeddingRecord as EmbeddingRecord
 from codeqa.store.schema import Filter as Filter

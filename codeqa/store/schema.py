@@ -11,12 +11,14 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from codeqa.errors import IndexFormatError
 from codeqa.types import Reference, Unit
@@ -273,6 +275,9 @@ def generation_tables(generation: int) -> dict[str, str]:
 
 # Conditions on units, as SQL that no value can break out of
 
+PLACE = re.compile(r"(.+?)(?:(?::|#|\s+lines?\s+)L?(\d{1,9}(?:-L?\d{0,9})?)(?::\d{1,9})?:?)?")
+"""A path, and lines of it as editors, compilers, grep and agents write them."""
+_FILE_ADDRESS = re.compile(r"file:(?://(?:localhost(?=/))?)?")
 _GLOB = re.compile(r"[*?]")
 _WILDCARD = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _MEANING = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -325,16 +330,32 @@ def one_of(column: str, values: Iterable[str]) -> str:
     return f"{column} IN ({quoted})" if quoted else "false"
 
 
+def clean_path(written: str) -> str:
+    """Return a path with `/` between its parts, without quotes, `file://` and lines after it."""
+    path = written.strip(" \t\r\n`'\"").replace("\\", "/").replace("\0", "")
+    if address := _FILE_ADDRESS.match(path):
+        path = unquote(path[address.end() :])
+    match = PLACE.fullmatch(path)
+    return match[1] if match else path
+
+
+def path_below(path: str, root: Path) -> str | None:
+    """Return an absolute path relative to `root`; None for one outside, and a relative one."""
+    for spelled in (path, os.path.realpath(path) if path.startswith("/") else ""):
+        if f"{spelled}/".startswith(f"{root.as_posix()}/"):
+            return spelled[len(root.as_posix()) + 1 :]
+    return None
+
+
 def plain_path(written: str, root: Path | None = None) -> str:
     """Return a path that people or models wrote as the index has it.
 
     That is relative to `root`, with `/` and without `.` and `..`; '' for the root itself. A folder
     keeps a `/` at its end.
     """
-    path = written.strip().removeprefix("file://").replace("\\", "/")
-    below = f"{root.as_posix()}/" if root else ""
-    if below and f"{path}/".startswith(below):
-        path = path[len(below) :]
+    path = clean_path(written)
+    if root and (inside := path_below(path, root)) is not None:
+        path = inside
     plain = posixpath.normpath(path).strip("/") if path.strip("/") else ""
     if plain in ("", "."):
         return ""

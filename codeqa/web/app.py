@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import secrets
 import signal
 import socket
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from flask import (
     Blueprint,
@@ -42,7 +47,6 @@ from codeqa.web import (
     repositories_api,
 )
 from codeqa.web.assets import SHEETS, address_of, send_asset, sent
-from codeqa.web.endpoints import json_body
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
 from codeqa.web.run import Runs
@@ -52,13 +56,16 @@ from codeqa.web.security import (
     SCRAPER,
     Gate,
     check_settings,
+    count_request,
     current_user,
     guard,
     require_owner,
 )
-from codeqa.web.workspace import Workspace, workspace
+from codeqa.web.workspace import Workspace, reader_gone, workspace
 
 SESSION_DAYS = 30
+MCP_SESSION = "Mcp-Session-Id"
+"""Header by which an agent is known again, for the numbers of its calls are its own."""
 LONGEST_BODY = 16 * BODY_BYTES
 """Waitress hangs up on longer bodies; up to this length one that is too long gets a clear 413."""
 PACKAGE = Path(__file__).resolve().parent
@@ -103,6 +110,7 @@ def create_app(
     for module in API:
         app.register_blueprint(module.endpoints)
     app.register_blueprint(pages)
+    app.extensions["codeqa_calls"] = WeakValueDictionary()
     return app
 
 
@@ -157,8 +165,36 @@ def picker(problem: str = "") -> str:
 def model_context_protocol() -> Any:
     """Return the reply to an agent's message in the Model Context Protocol: see docs/mcp.md."""
     engine = g.engine = workspace().engine(request.args.get("repo", ""))
+    if not request.is_json:
+        raise RequestRefusedError(415)
+    message = mcp.read(request.get_data())
+    for _ in message[1:] if isinstance(message, list) else ():
+        count_request()  # the first is counted as every request is
     paths = ", ".join(str(location.root) for location in engine.repositories)
-    return mcp.answer(json_body(), paths, lambda: engine) or ("", 202)
+    gone, stopped = reader_gone(), _stopped(message)
+    asking = replace(engine, cancelled=lambda: gone() or stopped.is_set())
+    reply = partial(mcp.answer, message, paths, lambda: asking)
+    headers = {MCP_SESSION: request.headers.get(MCP_SESSION, secrets.token_hex(16))}
+    takes_events = openai_api.EVENTS in request.headers.get("Accept", "")
+    if mcp.progress_token(message) is None or not takes_events:
+        status = 400 if message is mcp.UNREADABLE else 200
+        return (result, status, headers) if (result := reply()) else ("", 202)
+    lines = (f"data: {json.dumps(part)}\n\n" for part in mcp.with_progress(message, reply))
+    return Response(lines, headers=openai_api.HEADERS)
+
+
+def _stopped(message: Any) -> threading.Event:
+    """Return what says that a call is no longer wanted; set that of one that `message` cancels."""
+    calls: WeakValueDictionary[Any, threading.Event] = current_app.extensions["codeqa_calls"]
+    about = message if isinstance(message, dict) else {}
+    is_cancelling = about.get("method") == "notifications/cancelled"
+    id_ = mcp.parameters(message).get("requestId") if is_cancelling else about.get("id")
+    agent, stopped = request.headers.get(MCP_SESSION), threading.Event()
+    if agent:  # else the numbers of two agents could be the same
+        stopped = calls.setdefault((current_user().id, agent, json.dumps(id_)), stopped)
+    if is_cancelling:
+        stopped.set()
+    return stopped
 
 
 @pages.get(METRICS_PATH)

@@ -33,7 +33,8 @@ MODEL = "codeqa"
 RULES = ("system", "developer")
 THOUGHTS = ("reasoning", "thinking")
 """Parts of earlier answers that are no part of the conversation."""
-HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+EVENTS = "text/event-stream"
+HEADERS = {"Content-Type": f"{EVENTS}; charset=utf-8", "X-Accel-Buffering": "no"}
 
 endpoints = Endpoints("completions", __name__)
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,16 +17,20 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
-from serving import PATIENT
+from serving import PATIENT, client_of
+from waiting import AT_ONCE, until
 
 from codeqa import mcp
 from codeqa.cli import mcp as mcp_command
 from codeqa.code.tools import TOOLS
 
 if TYPE_CHECKING:
+    from chat_kit import Listener, Open
     from cli_shop import Command, Served
 
-pytest_plugins = ("cli_shop",)
+    from codeqa.engine import Engine
+
+pytest_plugins = ("cli_shop", "chat_fixtures")
 # Loading it takes a second, in each process that collects tests.
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed")
 
@@ -102,6 +107,20 @@ def test_a_server_answers_agents_of_this_machine_and_no_other_origin(
     for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
         refused = served.client.post("/mcp", json={"method": "ping", "id": 1}, headers=other)
         assert refused.status_code in (403, 421)
+    client = served.client
+    batch = [request(1, "ping"), {"method": "notifications/initialized"}, request(2, "ping")]
+    assert [one["id"] for one in client.post("/mcp", json=batch).get_json()] == [1, 2]
+    assert client.post("/mcp", json=batch[1]).status_code == 202
+    assert client.post("/mcp", json={"id": 1, "result": {}}).data == b""
+    broken = client.post("/mcp", data="{", content_type="application/json")
+    assert broken.status_code == 400 and broken.get_json()["error"]["code"] == mcp.UNREADABLE
+    noted = request(1, "tools/list", _meta={"progressToken": 7})
+    streamed = client.post("/mcp", json=noted, headers={"Accept": "text/event-stream"})
+    assert streamed.mimetype == "text/event-stream"
+    assert (
+        len(json.loads(streamed.text.removeprefix("data: "))["result"]["tools"]) == len(TOOLS) + 2
+    )
+    assert client.get("/mcp").status_code == client.delete("/mcp").status_code == 405
     deep = "[" * 100_000 + "]" * 100_000
     answer = served.client.post("/mcp", data=deep, content_type="application/json")
     assert answer.status_code == 400
@@ -120,7 +139,7 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     monkeypatch.setattr(mcp_command, "gc", Mock())  # it is switched off, for a process of its own
 
     def told(messages: Sequence[object], *arguments: str | Path) -> tuple[list[Any], str]:
-        lines = ["no JSON", *map(json.dumps, messages)]
+        lines = ["\ufeff", "", "\r", " ", "no JSON", *map(json.dumps, messages)]
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
             patch.setattr(sys, "stdout", sys.stdout)
@@ -130,12 +149,15 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     grep = request(3, "tools/call", name="grep", arguments={"pattern": "PayOrder"})
     hello = request(1, "initialize", protocolVersion="2024-11-05")
     more = [{"method": "notifications/initialized"}, request(2, "ping"), request(4, "prompts/list")]
+    more += [request(5, "surprise"), {"jsonrpc": "2.0", "id": 9, "result": {}}]
     answers, err = told([hello, grep, *more], shop.name, "--repo", tmp_path / "bare")
     by_id = {one["id"]: one for one in answers}
-    assert len(answers) == 5 and set(by_id) == {None, 1, 2, 3, 4}
+    assert len(answers) == 6 and set(by_id) == {None, 1, 2, 3, 4, 5}
+    assert by_id[None]["error"]["code"] == mcp.UNREADABLE
     assert by_id[1]["result"]["protocolVersion"] == "2024-11-05"
     assert f"{shop}, {tmp_path / 'bare'}" in by_id[1]["result"]["instructions"]
-    assert by_id[2]["result"] == {} and by_id[4]["error"]["code"] == -32601
+    assert by_id[2]["result"] == {} and by_id[4]["result"] == {"prompts": []}
+    assert by_id[5]["error"]["code"] == mcp.UNKNOWN_METHOD
     assert "my-shop/store/checkout.go" in by_id[3]["result"]["content"][0]["text"]
     assert str(shop) in err
     answers, err = told([grep])
@@ -143,6 +165,151 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     answers, err = told([request(1, "tools/list"), grep], tmp_path / "bare")
     (refused,) = (one for one in answers if one["id"] == 3)
     assert "codeqa index" in refused["result"]["content"][0]["text"] and "codeqa index" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"id": 1, "method": "ping"}', {}),
+        ('\ufeff{"id": 1, "method": "ping", "params": [1]}\r', {}),
+        ('{"id": "\\ud800", "method": "ping"}', {}),
+        ('{"id": null, "method": "notifications/initialized"}', None),
+        ('{"method": "notifications/cancelled", "params": {"requestId": {}}}', None),
+        ('{"id": 5, "result": {}}', None),
+        ('{"id": 5, "error": {"code": 1, "message": "no"}}', None),
+        ('[{"method": "notifications/initialized"}]', None),
+        ('{"id": 1, "method": "resources/list"}', {"resources": []}),
+        ('{"id": 1, "method": "resources/templates/list"}', {"resourceTemplates": []}),
+        ('{"id": 1, "method": "logging/setLevel"}', mcp.UNKNOWN_METHOD),
+        ('{"id": 1, "method": "server/discover"}', mcp.UNKNOWN_METHOD),
+        ("{'id': 1}", mcp.UNREADABLE),
+        ('{"id": 1}{"id": 2}', mcp.UNREADABLE),
+        ("Content-Length: 40", mcp.UNREADABLE),
+        ("[" * 100_000, mcp.UNREADABLE),
+        ("null", mcp.INVALID),
+        ("[]", mcp.INVALID),
+        ('{"id": 1}', mcp.INVALID),
+        ('{"id": [1], "method": "ping"}', mcp.INVALID),
+    ],
+)
+def test_each_message_gets_the_reply_of_the_protocol(line: str, told: Any) -> None:
+    reply = mcp.answer(mcp.read(line.encode()), "shop", Mock())
+    assert isinstance(reply, dict) or reply is told is None
+    if isinstance(reply, dict):
+        assert told == (reply["error"]["code"] if "error" in reply else reply["result"])
+        assert (reply["id"] is None) == (told in (mcp.UNREADABLE, mcp.INVALID))
+
+
+def test_a_client_of_any_version_is_told_one_that_it_may_know() -> None:
+    for version in (*mcp.VERSIONS, "2024-10-07", "2099-01-01", None, 5, {}):
+        hello: Any = mcp.answer(request(1, "initialize", protocolVersion=version), "shop", Mock())
+        expected = version if version in mcp.VERSIONS else mcp.VERSIONS[0]
+        assert hello["result"]["protocolVersion"] == expected
+
+
+def test_a_call_that_takes_long_is_told_to_go_on_where_that_was_asked_for() -> None:
+    may_end = threading.Event()
+    for token in (7, "a", 0):
+        may_end.clear()
+        message = request(1, "tools/call", _meta={"progressToken": token})
+        parts = mcp.with_progress(message, lambda: may_end.wait() and {"id": 1}, 0.0)
+        (first, second) = (next(parts)["params"] for _ in range(2))
+        assert first["progressToken"] == token and first["progress"] < second["progress"]
+        may_end.set()
+        *_, last = parts
+        assert last == {"id": 1}
+    for params in ({}, {"_meta": None}, {"_meta": {"progressToken": {}}}, [1]):
+        assert list(mcp.with_progress({"params": params}, dict[str, str], 0.0)) == []
+
+
+class Agent:
+    """A session of `codeqa mcp` in this process, and what it writes."""
+
+    def __init__(self, open_: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(mcp_command, "gc", Mock())
+        monkeypatch.setattr(mcp_command, "ENDING_SECONDS", AT_ONCE)
+        monkeypatch.setattr(mcp_command.served, "post", lambda *_: None)
+        incoming, sending = os.pipe()
+        self.incoming, self.written = os.fdopen(incoming, "rb"), io.BytesIO()
+        self.sending = os.fdopen(sending, "wb", buffering=0)
+        session = mcp_command._Session(["shop"], self.written)
+        session._open = open_  # type: ignore[method-assign]
+        self.thread = threading.Thread(target=session.run, args=(self.incoming,))
+        self.thread.start()
+
+    def send(self, message: object) -> None:
+        self.sending.write(json.dumps(message).encode() + b"\n")
+
+    def has_said(self, id_: int) -> bool:
+        return any(
+            one["id"] == id_ for one in map(json.loads, self.written.getvalue().splitlines())
+        )
+
+    def end(self) -> None:
+        self.sending.close()
+        self.thread.join()
+        self.incoming.close()
+
+
+def test_a_cancelled_question_is_stopped_and_gets_no_reply(
+    opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener.during = lambda: until(lambda: listener.last.cancelled())
+    agent = Agent(lambda: opened(generator=listener), monkeypatch)
+    question = {"name": "ask", "arguments": {"question": "how long do sessions live?"}}
+    agent.send(request(1, "tools/call", **question))
+    until(lambda: listener.asked)
+    agent.send(request(2, "ping"))
+    until(lambda: agent.has_said(2))
+    agent.send({"method": "notifications/cancelled", "params": {"requestId": "1"}})
+    agent.send(request(3, "ping"))
+    until(lambda: agent.has_said(3))
+    assert not listener.last.cancelled(), "another one was meant"
+    agent.send({"method": "notifications/cancelled", "params": {"requestId": 1}})
+    until(lambda: listener.last.cancelled())
+    agent.end()
+    assert not agent.has_said(1)
+
+
+def test_the_end_of_the_input_stops_a_question_and_lets_a_look_end(
+    opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener.during = lambda: until(lambda: listener.last.cancelled())
+    agent = Agent(lambda: opened(generator=listener), monkeypatch)
+    question = {"name": "ask", "arguments": {"question": "how long do sessions live?"}}
+    agent.send(request(1, "tools/call", **question))
+    until(lambda: listener.asked)
+    agent.send(request(2, "tools/call", name="grep", arguments={"pattern": "session"}))
+    agent.end()
+    assert listener.last.cancelled() and agent.has_said(2)
+
+
+def test_over_http_a_question_ends_when_it_is_cancelled_or_the_client_leaves(
+    listened: Engine, listener: Listener
+) -> None:
+    client = client_of(listened.settings, listened)
+    hello = client.post("/mcp", json=request(0, "initialize"))
+    at = {"Mcp-Session-Id": hello.headers["Mcp-Session-Id"]}
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    ask = request(1, "tools/call", name="ask", arguments={"question": "how long do sessions live?"})
+
+    def from_another() -> None:
+        headers: dict[str, str]
+        for headers in ({}, {"Mcp-Session-Id": "other"}):
+            client.post("/mcp", json=cancel, headers=headers)
+        assert not listener.last.cancelled()
+
+    def from_itself() -> None:
+        client.post("/mcp", json=cancel, headers=at)
+        assert listener.last.cancelled()
+
+    listener.during = from_another
+    assert not client.post("/mcp", json=ask, headers=at).get_json()["result"]["isError"]
+    listener.during = from_itself
+    assert client.post("/mcp", json=ask, headers=at).get_json()["result"]["isError"]
+    listener.during = lambda: None
+    gone = {"waitress.client_disconnected": lambda: True}
+    assert client.post("/mcp", json=ask, environ_overrides=gone).get_json()["result"]["isError"]
 
 
 def test_what_fails_unexpectedly_is_told_and_logged_without_its_words(

@@ -335,7 +335,8 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
 def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
     for name, values, error, said in (
         ("grep", {"patern": "x"}, UsageError, 'Call grep(pattern, path="", regex=false).'),
-        ("grep", {"pattern": "x", "file": "y"}, UsageError, "no such argument. Call grep("),
+        ("grep", {"pattern": None}, UsageError, "`pattern` cannot be used. Field required."),
+        ("grep", {"pattern": ["x", "y"]}, UsageError, "`pattern` cannot be used"),
         ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
         # What only an engine that goes back can read, and that takes for ever on some lines.
         ("grep", {"pattern": r"(a)\1", "regex": True}, UsageError, "1"),
@@ -345,7 +346,20 @@ def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
         ("open_file", {"path": "nothing.py"}, NotFoundError, "nothing.py"),
         ("open_file", {"path": "basket.py", "lines": "90-99"}, NotFoundError, "18 lines"),
         ("open_file", {"path": "basket.py", "lines": "9-3"}, UsageError, "Ask for 3-9."),
-        ("open_file", {"path": "basket.py", "lines": "x"}, UsageError, "`lines` cannot be used"),
+        *(
+            ("open_file", {"path": "basket.py", "lines": lines}, UsageError, "`lines` cannot be")
+            for lines in (
+                "x",
+                "-9",
+                "1;2",
+                "1-2-3",
+                "1,2,3",
+                [1, 2, 3],
+                True,
+                "9" * 10,
+                "l" * 4_000,
+            )
+        ),
         ("history", {"name": "nothing_here"}, NotFoundError, "nothing_here"),
         ("history", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
         ("history", {"commit": "0000000"}, NotFoundError, "git could not answer"),
@@ -355,6 +369,98 @@ def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
         with pytest.raises(error) as failed:
             call(name, **values)
         assert said in f"{failed.value.message} {failed.value.hint}"
+
+
+LINES: dict[str, tuple[object, ...]] = {
+    "17": (17, "17", 17.0, [17], " 17 ", "L17", "#L17", "line 17", "017"),
+    "17-20": ("17-20", "L17-L20", "17-L20", "#L17-L20", "17:20", "17,20", [17, 20], ["17", "20"],
+              "[17, 20]", "(17,20)", "17 - 20", "17–20", "17..20", "17 to 20", "lines 17-20",
+              {"start": 17, "end": 20}, [17.0, 20.0]),
+    "17-": ("17-", "17:", "17,-1", [17, -1], "17-end", {"start": 17, "end": None}, "17-999"),
+    "1-20": ("0-20", [0, 20]),
+}  # fmt: skip
+"""Lines as `open_file` shows them → as agents write them."""
+
+
+def test_lines_are_read_as_agents_write_them(call: Call) -> None:
+    for shown, forms in LINES.items():
+        expected = call("open_file", path=f"many.py:{shown}").summary
+        assert "many.py 17-" in expected or shown == "1-20"
+        for lines in forms:
+            assert call("open_file", path="many.py", lines=lines).summary == expected, lines
+
+
+def test_a_path_is_read_as_agents_editors_and_compilers_write_it(
+    call: Call, engine: Engine, tmp_path: Path
+) -> None:
+    root = engine.location.root
+    (link := tmp_path / "link").symlink_to(root)
+    whole, line = call("open_file", path="shop/basket.py"), call("open_file", path="basket.py:9")
+    for path, expected in (
+        (f"{root}/shop/basket.py", whole),
+        (f"file://{root}/shop/basket.py", whole),
+        (f"file:{root}/sh%6Fp/basket.py", whole),
+        (f"file://localhost{root}/shop/basket.py", whole),
+        (f"{link}/shop/basket.py", whole),
+        ("./shop/basket.py", whole),
+        ("/shop/basket.py", whole),
+        ("shop\\basket.py", whole),
+        ("`shop/basket.py`", whole),
+        (["shop/basket.py"], whole),
+        ("shop/basket.py:9:4", line),
+        ("shop/basket.py:9:", line),
+        ("shop/basket.py#L9", line),
+        ("shop/basket.py line 9", line),
+        (f"file://{root}/shop/basket.py#L9-L9", line),
+    ):
+        assert call("open_file", path=path).text == expected.text, path
+    everywhere, inside = call("grep", pattern="def "), call("grep", pattern="def ", path="shop/")
+    for path, expected in (
+        *((path, everywhere) for path in (root, f"{root}/", f"file://{root}", f"{link}", ".", "/")),
+        *((f"{start}shop", inside) for start in (f"{root}/", f"file://{root}/", "./", ".\\", "/")),
+    ):
+        assert call("grep", pattern="def ", path=str(path)).text == expected.text, path
+    blame = call("history", path="shop/basket.py", lines="9-9")
+    assert call("history", path=f"{root}/shop/basket.py:9").text == blame.text
+
+
+def test_an_argument_that_stands_for_nothing_counts_as_absent(call: Call) -> None:
+    needed = {
+        "search_code": {"query": "total price"}, "symbol": {"name": "taxed"},
+        "grep": {"pattern": "def "}, "open_file": {"path": "basket.py"}, "list_all": {},
+        "history": {},
+    }  # fmt: skip
+    for nothing in (None, "", " ", "null", "None", "undefined", [], {}, [None], "NULL"):
+        for tool, values in needed.items():
+            absent = dict.fromkeys(TOOLS[tool].arguments.model_fields, nothing) | values
+            assert call(tool, **absent) == call(tool, **values), (tool, nothing)
+    assert "“null”" in call("grep", pattern="null").summary, "a text that is needed is meant"
+
+
+def test_numbers_and_truths_may_be_texts_and_texts_numbers(call: Call) -> None:
+    for values, plain in (
+        ({"pattern": "[d]ef ", "regex": "true"}, {"pattern": "[d]ef ", "regex": True}),
+        ({"pattern": "def ", "regex": "False"}, {"pattern": "def "}),
+        ({"pattern": 1}, {"pattern": "1"}),
+        ({"pattern": ["def "]}, {"pattern": "def "}),
+    ):
+        assert call("grep", **values).text == call("grep", **plain).text
+    assert call("search_code", query="total", tokens="500") == call(
+        "search_code", query="total", tokens=500
+    )
+    names = call("symbol", name=["taxed", "charge"])
+    assert names == call("symbol", name="taxed, charge")
+
+
+def test_an_argument_that_a_tool_lacks_is_ignored_with_a_word(call: Call) -> None:
+    plain = call("grep", pattern="def ")
+    more = call("grep", pattern="def ", include="*.py", limit=5, tool=1, x=None)
+    usage = 'Call grep(pattern, path="", regex=false).'
+    assert more.text == f"{plain.text}\nIgnored: include, limit, tool. {usage}"
+    with pytest.raises(NotFoundError) as failed:
+        call("grep", pattern="x", path="nowhere/", glob="*.py")
+    assert "Ignored: glob." in failed.value.hint
+    assert len(call("grep", pattern="def ", **{"x" * 9_999: 1}).text) < len(plain.text) + 500
 
 
 def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
@@ -622,7 +728,7 @@ def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for given in ({}, {"pattern": "x", "other": 1}, {"pattern": 3}):
+    for given in ({}, {"pattern": {}}, {"pattern": [1, 2]}):
         answer = client.post("/api/tools/grep", json=given)
         assert answer.status_code == 400 and answer.get_json()["error"]["message"]
     assert client.post("/api/tools/nothing", json={}).status_code == 404

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from codeqa.code.tools.reading import Lines, line_span, one_file
+from codeqa.code.tools.reading import Lines, line_span, one_file, place
 from codeqa.code.tools.search import definitions
 from codeqa.code.tools.tool import CodeSpan, Commit, Toolbox, ToolResult, fitting, list_result
 from codeqa.embeddings.registry import question_matcher
@@ -79,6 +79,7 @@ def history(
     `commit` what it changed, or with a path the file as it was then; of `v1..v2` what was added,
     changed and removed between them.
     """
+    path, lines = place(path, lines)
     start, between, end = commit.partition("..")
     if between:
         return _changes(box, start, end, about)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from codeqa.code.names import language_name
 from codeqa.code.tools.search import Pattern, constants
@@ -24,7 +24,7 @@ from codeqa.code.tools.tool import (
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.search.channels import near_path
 from codeqa.search.mentions import resolve_mentions, smallest_around
-from codeqa.store import Tables
+from codeqa.store import PLACE, Tables
 from codeqa.text import counted
 from codeqa.types import Unit, encloses
 
@@ -35,9 +35,29 @@ MOST_LINES = 400
 MOST_MATCHES = 100
 LONGEST_OUTLINE = 140
 """Characters of one line of an outline."""
-_PLACE = re.compile(r"(.+?)(?::([0-9]{1,9}(?:-[0-9]{1,9})?))?")
+_LINES = re.compile(
+    r"(?:[\[(#\s]|lines?|l)*(\d{1,9})(?:\.0)?"
+    r"(?:((?:[-–—:,\s]|\.\.+|to|through|lines?|l)+?)(\d{1,9})?(?:\.0|-1|end|none)?)?[\])\s]*",
+    re.IGNORECASE,
+)
+
+
+def read_lines(written: object) -> str:
+    """Return lines as agents write them (17, L17-L20, [17, 20], 17:20, 17-) as 17, 17-20 or 17-.
+
+    What is none is returned as it is.
+    """
+    text = " ".join(str(written).split())
+    if not (match := _LINES.fullmatch(text)):
+        return text
+    first, between, last = match.groups("")
+    return f"{first}-{last}" if last or between.strip() else first
+
+
 Lines = Annotated[
-    str, Field(pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="Such as 120-180, or 120.")
+    str,
+    BeforeValidator(read_lines),
+    Field(pattern=r"^([0-9]{1,9}(-[0-9]{0,9})?)?$", description="Such as 120-180, or 120."),
 ]
 
 
@@ -110,8 +130,7 @@ def open_file(
 
     Without lines a short file comes whole, of a long one what it defines and where.
     """
-    matches = [_PLACE.fullmatch(part.strip()) for part in path.split(",")]
-    spans = [(match[1], match[2] or lines) for match in matches if match]
+    spans = [place(part.strip(), lines) for part in path.split(",") if part.strip()]
     if spans and path not in box.tables().catalogue().paths:
         if len(spans) > 1:
             return joined_results([_opened(box, *span) for span in spans])
@@ -199,11 +218,17 @@ def one_file(tables: Tables, path: str) -> str:
     return path if path in files else files[0]
 
 
+def place(path: str, lines: str = "") -> tuple[str, str]:
+    """Return a path, and the lines written after it (`a.py:17-20`, `a.py#L17`) or `lines`."""
+    match = PLACE.fullmatch(path)
+    return (match[1], read_lines(match[2])) if match and match[2] else (path, lines)
+
+
 def line_span(lines: str, count: int) -> tuple[int, int]:
     """Return first and last of `lines` in a file of `count`. Raises NotFoundError, UsageError."""
-    start, _, end = lines.partition("-")
-    first = int(start or 1)
-    last = int(end or start or count)
+    start, dash, end = lines.partition("-")
+    first = max(int(start or 1), len(dash))  # some count from zero
+    last = int(end or ("" if dash else start) or count)
     if last < first:
         raise UsageError(f"The lines {lines} go backwards.", f"Ask for {last}-{first}.")
     if not 1 <= first <= max(count, 1):

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repositories.files import Files
 from codeqa.search.channels import near_path
 from codeqa.search.hybrid import Search
 from codeqa.store import FileRecord, Tables
+from codeqa.text import some_of
 from codeqa.types import Unit
 
 LARGEST_TEXT = 12_000
@@ -24,6 +25,10 @@ LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
 MOST_CHARACTERS = 4_096
 """Most characters of one argument."""
+ABSENT = ("", " ", "null", "none", "undefined")
+"""Texts that models write for an argument that they mean to leave out."""
+LISTED = ("path", "name", "lines")
+"""Arguments that may name several things, which some models send as a list."""
 PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
@@ -201,13 +206,39 @@ class Toolbox:
         return self.tables().place_of("")[0]
 
 
+class Arguments(BaseModel):
+    """The arguments of a tool, read as models and the programs around them send them."""
+
+    model_config = ConfigDict(
+        extra="allow", str_max_length=MOST_CHARACTERS, coerce_numbers_to_str=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _meant(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Take a list as its items, and leave out what stands for nothing."""
+        meant = {}
+        for name, value in values.items():
+            while isinstance(value, list) and len(value) < 2:
+                value = value[0] if value else None
+            if isinstance(value, list | dict) and name in LISTED:
+                items = value.values() if isinstance(value, dict) else value
+                value = ", ".join(str(item) for item in items if not isinstance(item, list | dict))
+            field = cls.model_fields.get(name)
+            absent = () if field and field.is_required() else ABSENT
+            is_absent = value in (None, {}) or (isinstance(value, str) and value.lower() in absent)
+            if not is_absent:
+                meant[name] = value
+        return meant
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A function over a `Toolbox`, or another subject, with its description and arguments."""
 
     name: str
     description: str
-    arguments: type[BaseModel]
+    arguments: type[Arguments]
     """Type, default and description of each argument."""
     function: Callable[..., ToolResult]
 
@@ -221,12 +252,14 @@ class Tool:
             hint = f"{wrong['msg']}."
             if wrong["type"] == "string_pattern_mismatch":  # a regular expression helps no user
                 hint = self.arguments.model_fields[name].description or hint
-            if wrong["type"] == "extra_forbidden":
-                hint = f"{self.name} has no such argument."
             raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
-        warning = subject.update_index() if isinstance(subject, Toolbox) else ""
+        unknown = [name[:LONGEST_LINE] for name in arguments.model_extra or ()]
+        warning = f"Ignored: {some_of(unknown, 5)}. Call {self.usage}." if unknown else ""
+        if isinstance(subject, Toolbox):
+            warning = f"{warning}\n{subject.update_index()}".strip()
+        values = arguments.model_dump(exclude_unset=True, include={*self.arguments.model_fields})
         try:
-            result = self.function(subject, **arguments.model_dump(exclude_unset=True))
+            result = self.function(subject, **values)
         except CodeQAError as error:
             error.hint = " ".join(filter(None, (error.hint, warning)))
             raise
@@ -266,7 +299,6 @@ def declare(function: Callable[..., ToolResult]) -> Tool:
         required = parameter.default is parameter.empty
         fields[name] = (types[name], ... if required else parameter.default)
     title = "".join(part.title() for part in function.__name__.split("_"))
-    config = ConfigDict(extra="forbid", str_max_length=MOST_CHARACTERS)
-    arguments = create_model(f"{title}Arguments", __config__=config, **fields)
+    arguments = create_model(f"{title}Arguments", __base__=Arguments, **fields)
     description = " ".join((inspect.getdoc(function) or "").split())
     return Tool(function.__name__, description, arguments, function)
