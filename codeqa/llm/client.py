@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError
 from codeqa.hosts import keep_needed_headers, leads_here
@@ -56,8 +57,10 @@ WINDOW_SECONDS = 30.0  # before a window is asked for again: a model may be load
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 """Outcomes of a small call; the others are `failed: …` and `skipped: …`."""
 
-_WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window")
-"""Fields of a listed model that hold its window."""
+_WINDOW_FIELDS = (
+    "max_model_len", "loaded_context_length", "context_length", "context_window", "n_ctx",
+)  # fmt: skip
+"""Fields of a listed model, or of its `meta`, that hold its window."""
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 
 Put = Callable[[Piece], None]
@@ -81,12 +84,13 @@ class Model:
         self._client: AsyncOpenAI | None = None
         self._window, self._window_asked = 0, -WINDOW_SECONDS
         self._tools_refused_until = -math.inf
+        self._drops_tools = False  # without a word, since its template has no place for them
         self._limited_until = 0.0  # of `time.monotonic()`: a refusal asked to wait until then
 
     @property
     def refuses_tools(self) -> bool:
-        """True if its server seemed to refuse tools less than TOOLS_SECONDS ago."""
-        return self._clock() < self._tools_refused_until
+        """True if its server drops tools, or seemed to refuse them less than TOOLS_SECONDS ago."""
+        return self._drops_tools or self._clock() < self._tools_refused_until
 
     def note_refused_tools(self) -> None:
         """Offer no tools for TOOLS_SECONDS; a second note meanwhile does not prolong that."""
@@ -203,12 +207,16 @@ class Model:
     def _fetch_window(self) -> Any:
         """Return the window that the server gives. Raises anything for an unexpected reply."""
         name, base, page = self.address.model, self.address.base_url, self._provider.window_page
+        page = page.format(quote(name, safe=""))
         url = base.removesuffix("/v1") + page if page else f"{base}/models"
         reply = self._fetch(url, LOCAL_SECONDS)
         if "default_generation_settings" in reply:  # llama.cpp: of one slot
+            abilities = reply.get("chat_template_caps") or {}
+            self._drops_tools = abilities.get("supports_tool_calls") is False
             return reply["default_generation_settings"]["n_ctx"]
         for row in reply.get("data") or reply.get("models") or ():
             if row.get("id", row.get("name")) in (name, f"{name}:latest"):
+                row = (row.get("meta") or {}) | row
                 return next(row[field] for field in _WINDOW_FIELDS if row.get(field))
         return self._provider.window if self._provider.local else 0
 
@@ -320,7 +328,7 @@ class Model:
         passes = status in (408, 429) or status >= 500 or type(error) is openai.APIConnectionError
         too_long = isinstance(explained, ContextLengthError) or seconds > LONGEST_WAIT
         # A local server that was too slow would only begin the same work anew.
-        if self._provider.local or not passes or too_long:
+        if (self._provider.local and not seconds) or not passes or too_long:
             return 0.0
         self._limited_until = time.monotonic() + seconds
         return seconds or usual

@@ -17,6 +17,8 @@ from codeqa.llm.providers import ModelAddress, provider_named
 log = logging.getLogger(__name__)
 QUOTED_CHARACTERS = 160
 """Of a provider's own message."""
+LOADING_SECONDS = 5.0
+"""Before a server that still loads its model is asked again."""
 KEY_CHARACTERS = 8
 """A message with so many characters of the key in a row is not quoted: some repeat a part of it."""
 _TRY_AGAIN = re.compile(r"\b(?:retry|try again) in (\d{1,6}(?:\.\d+)?) ?s")
@@ -38,6 +40,7 @@ _FAILURES = {
                     "Check the address and the network, and that the server is running."),
     "rate": ("{host} limits the rate of requests, or is overloaded{why}.",
              "Ask again in {wait}, or choose another model."),
+    "loading": ("{host} still loads the model.", "Ask again in a moment."),
     "too long": ("The request is too long for {model} at {host}.",
                  "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a larger model."),
     "broke off": ("The answer from {host} broke off{why}.", "Ask again, or choose another model."),
@@ -57,7 +60,7 @@ def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0
     provider = provider_named(target.provider or "custom")
     if kind == "unreachable" and provider.start and leads_here(target.base_url):
         hint = f"Is {provider.title} running? Start it with `{provider.start}`."
-    if kind == "rate":
+    if kind in ("rate", "loading"):
         return RateLimitError(sentence, hint, seconds)
     if kind == "too long":
         return ContextLengthError(sentence, hint)
@@ -84,6 +87,8 @@ def explain(error: Exception, target: ModelAddress, begun: bool = False) -> Mode
             headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
             seconds = _retry_after(headers.get("retry-after", ""), text)
             kind = _kind_of_refusal(status, text, seconds)
+            if kind == "loading":
+                seconds = seconds or LOADING_SECONDS
             if status:
                 why = f" with status {status}"
             if message := _message(error.body, target.key):
@@ -113,6 +118,8 @@ def _kind_of_refusal(status: int, text: str, seconds: float) -> str:
         return "too long"
     if status == 401 or (status == 400 and re.search("api.?key", text)):
         return "key"
+    if status == 503 and "loading model" in text:  # llama.cpp
+        return "loading"
     if status in (429, 529) or "overloaded" in text or (status >= 500 and seconds):
         return "rate"
     if status == 404:

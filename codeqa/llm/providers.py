@@ -46,7 +46,7 @@ class ModelProvider:
     """Tokens of the smallest window among its current chat models, 0 if unknown. A local server has
     this window while no model is loaded."""
     window_page: str = ""
-    """Where a server tells the window of its model; '': in the list of its models."""
+    """Where a server tells the window of the model `{}`; '': in the list of its models."""
     limit_field: str = "max_tokens"
     """Field of a request that limits the length of the answer."""
     list_headers: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,8 @@ PROVIDERS = (
     ModelProvider("ollama", "Ollama", "http://127.0.0.1:11434/v1",
                   local=True, start="ollama serve", window=4_096, window_page="/api/ps"),
     ModelProvider("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1",
-                  local=True, start="llama-server -m MODEL.gguf", window_page="/props"),
+                  local=True, start="llama-server -m MODEL.gguf",
+                  window_page="/props?model={}&autoload=false"),
     ModelProvider("vllm", "vLLM", "http://127.0.0.1:8000/v1",
                   local=True, start="vllm serve MODEL"),
     ModelProvider("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1",

@@ -338,14 +338,18 @@ def test_a_small_call_tells_what_came_of_it_and_what_it_took(
     assert stage.usage == used
 
 
+PROPS = "/props?model=m&autoload=false"
 SERVERS = [
     ("ollama", "/api/ps", {"models": [{"name": "m:latest", "context_length": 16_000}]}, 16_000),
     ("ollama", "/api/ps", {"models": []}, 4_096),
-    ("llamacpp", "/props", {"default_generation_settings": {"n_ctx": 6_000}}, 6_000),
+    ("llamacpp", PROPS, {"default_generation_settings": {"n_ctx": 6_000}}, 6_000),
     ("lmstudio", "/api/v0/models", {"data": [
         {"id": "other", "loaded_context_length": 1},
         {"id": "m", "loaded_context_length": 12_000, "max_context_length": 32_000}]}, 12_000),
     ("custom", "/v1/models", {"data": [{"id": "m", "max_model_len": 40_960}]}, 40_960),
+    ("custom", "/v1/models", {"data": [
+        {"id": "m", "meta": {"n_ctx": 8_192, "n_ctx_train": 131_072}}]}, 8_192),
+    ("custom", "/v1/models", {"data": [{"id": "m", "meta": None}]}, 0),
     ("lmstudio", "/api/v0/models", {"data": [{"id": "m", "max_context_length": 32_000}]}, 0),
     ("custom", "/v1/models", ["no", "list", {"of": "models"}], 0),
 ]  # fmt: skip
@@ -361,6 +365,25 @@ def test_a_server_says_how_much_its_model_takes_and_is_asked_once_in_a_while(
         assert model.window() == window
         assert model.window() == window and len(server.exchanges) == 1
         model.close()
+
+
+@pytest.mark.parametrize(
+    ("abilities", "refuses"),
+    [
+        ({"chat_template_caps": {"supports_tool_calls": False}}, True),
+        ({"chat_template_caps": {"supports_tools": False, "supports_tool_calls": True}}, False),
+        ({"chat_template_caps": {}}, False),
+        ({"chat_template_caps": None}, False),
+        ({}, False),
+    ],
+)
+def test_no_tools_are_offered_where_the_template_of_llamacpp_would_drop_them(
+    abilities: dict[str, Any], refuses: bool
+) -> None:
+    with openai_server() as server:
+        server.pages[PROPS] = {"default_generation_settings": {"n_ctx": 6_000}, **abilities}
+        with Model(ModelAddress(server.base_url, "m", provider="llamacpp")) as model:
+            assert model.window() == 6_000 and model.refuses_tools == refuses
 
 
 def test_a_large_provider_is_not_asked_but_a_server_that_speaks_for_it_is(

@@ -68,6 +68,7 @@ def fail(
         (failure(402, "pay"), "“pay”", "your account", 1),
         (rate_limited(30, "Too much"), "limits the rate.*: “Too much”", "in 30 seconds", 3),
         (failure(503, "Overloaded"), "is overloaded", "in a minute", 3),
+        (failure(503, "Loading model"), "still loads the model", "in a moment", 3),
         (failure(400, "why " * 500), "(why ?){30}…”", "name", 1),
         ((302, {"location": "https://login.example/x"}, {}), "status 302", "Ask", 1),
         ((418, {}, "<html>teapot</html>"), "status 418\\.$", "Ask", 1),
@@ -90,6 +91,11 @@ def test_a_refusal_has_a_next_step_and_is_retried_where_that_may_help(
 def test_a_local_server_is_asked_once() -> None:
     _, requests = fail(failure(503), provider="ollama")
     assert requests == 1
+
+
+def test_a_local_server_that_loads_its_model_is_asked_again() -> None:
+    _, requests = fail(failure(503, "Loading model"), provider="llamacpp")
+    assert requests == 3
 
 
 TOO_LONG = {
