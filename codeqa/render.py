@@ -70,10 +70,21 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t].*\w")
 _FOOTNOTE = re.compile(r"\[\^([\w-]{1,20})\](:?)")
 _TASKS = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
 _MATHS = re.compile(
-    r"(?<![\w$\\])\$(?![\s$])[^$\n]*[^$\s\\]\$(?![\w$])|\$\$[^$]+\$\$|\\\((?:[^\\]|\\[^()\[])+\\\)"
+    r"(?<![\w$\\])(?:\$(?![\s$])[^$\n`]*[^$\s\\`]\$|\$\$[^$`]+\$\$)(?![\w$({@])"
+    r"|\\\((?:[^\\]|\\[^()\[])+\\\)|(?<!\w)\\\[(?:[^\\]|\\[^()\[\]])+\\\]"
 )
 """Formulas as models write them; `$HOME/$PATH` is none. No second `\\(` before the end: many would
 take quadratic time."""
+_PROSE = re.compile(
+    r"\\\[(?!\s|[^\\]*(?:[\^=]|\\[^\]]))"
+    r"|\$+\s*(?:\d[\d.,]*\S?\s+[A-Za-z]{2}|[^{\\]*\s(?:and|or|to|the|is|of|with|for|from|in)\s)"
+)
+"""The beginning of what is no formula: `\\[link\\]`, `$5 or 6$`, `$? and $!`."""
+_MATHS_BLOCK = re.compile(
+    r"(\$\$)|(\\\[)|\\begin(\{(?:equation|align|gather|multline|eqnarray)\*?\})"
+)
+_LONGEST_FORMULA = 20
+"""Lines of a formula that begins beside its mark: no end is looked for further below."""
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -126,7 +137,7 @@ def split_blocks(text: str) -> tuple[list[str], str]:
     lines = text[:whole].split("\n")[:-1]
     starts = [
         (token.type, token.map[0])
-        for token in _parser().parse(text[:whole] + END, {})
+        for token in _parser().parse(text[:whole] + END, {"growing": True})
         if token.level == 0 and token.nesting >= 0 and token.map
     ]
     if len(starts) > 1 and starts[-1][1] == len(lines) and starts[-2][0] in _OPEN_ENDED:
@@ -147,7 +158,7 @@ def finished_items(text: str) -> int:
     end = text.rfind("\n") + 1
     if not _ITEM.match(text, end):
         text = text[:end]
-    tokens = _parser().parse(normal(text), {})
+    tokens = _parser().parse(normal(text), {"growing": True})
     if not tokens or tokens[0].type not in _OPEN_ENDED[:2]:
         return 0
     inside = takewhile(lambda token: token.level > 0, tokens[1:])
@@ -251,7 +262,7 @@ def _footnote_rule(state: StateInline, silent: bool) -> bool:
 
 def _maths_rule(state: StateInline, silent: bool) -> bool:
     match = _MATHS.match(state.src, state.pos, state.posMax)
-    if match is None:
+    if match is None or _PROSE.match(match[0]):
         return False
     if not silent:
         state.push("maths", "", 0).content = match[0]
@@ -260,20 +271,28 @@ def _maths_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _maths_block_rule(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Parse a line `\\[ … \\]`, or the lines from `$$` or `\\[` to its end or to an empty one."""
+    """Parse the lines from `$$`, `\\[` or `\\begin{align}` to its end or to an empty one."""
     lines = [state.getLines(first, first + 1, state.blkIndent, False)]
-    opening = lines[0].strip()
-    is_whole = opening.startswith("\\[") and opening.endswith("\\]")
-    closing = {"$$": "$$", "\\[": "\\]"}.get(opening)
-    if not is_whole and closing is None:
+    match = _MATHS_BLOCK.match(opening := lines[0].strip())
+    if match is None or _PROSE.match(opening):
         return False
-    if silent:
-        return True
+    body = opening[match.end() :]
+    closing = "$$" if match[1] else "\\]" if match[2] else f"\\end{match[3]}"
+    is_whole = body.endswith(closing) and not match[1]
+    if closing in body and not is_whole:
+        return False  # text goes on behind it
+    if silent:  # ends a paragraph: not yet where its end may lie below
+        return is_whole or not body
     for line in range(first + 1, end):
-        if is_whole or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+        beyond = body and len(lines) > _LONGEST_FORMULA
+        if is_whole or beyond or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             break
         lines.append(state.getLines(line, line + 1, state.blkIndent, False))
-        is_whole = str(closing) in lines[-1]
+        is_whole = closing in lines[-1]
+    else:
+        is_whole = is_whole or "growing" in state.env
+    if not is_whole and body:
+        return False
     token = state.push("maths_block", "", 0)
     token.content, token.map = "\n".join(lines), [first, first + len(lines)]
     state.line = first + len(lines)
@@ -316,6 +335,8 @@ class _Html(RendererHTML):
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         """Render code; a location after the language (`path:12-34`) numbers its lines."""
         language, _, span = tokens[index].info.strip().partition(" ")
+        if language == "math":
+            return f'<pre class="maths">$$\n{escape(tokens[index].content)}$$</pre>\n'
         match, cite = _EXCERPT.fullmatch(span), env.get("cite")
         attribute = ""
         if match and cite and cite(match[1], int(match[2]), int(match[3])):

@@ -52,6 +52,7 @@ from codeqa.web.logs import log_requests
 from codeqa.web.run import Runs
 from codeqa.web.security import (
     BODY_BYTES,
+    FRAME_POLICY,
     METRICS_PATH,
     SCRAPER,
     Gate,
@@ -112,6 +113,12 @@ def create_app(
     app.register_blueprint(pages)
     app.extensions["codeqa_calls"] = WeakValueDictionary()
     return app
+
+
+@pages.get("/static/diagram")
+def diagram() -> BaseResponse:
+    """Return the frame in which the page has diagrams drawn."""
+    return make_response(render_template("diagram.html"), {"Content-Security-Policy": FRAME_POLICY})
 
 
 @pages.get("/")

@@ -19,10 +19,13 @@ from werkzeug.wrappers import Response
 from codeqa.errors import NotFoundError
 
 STYLES = "all.css"
-SCRIPTS = ("apply_theme.js", "chat_page.js", "picker_page.js", "privacy_dialog.js")
+FRAME = "diagram_frame.js"
+SCRIPTS = ("apply_theme.js", "chat_page.js", FRAME, "picker_page.js", "privacy_dialog.js")
+VENDORED = ("mermaid.tiny.js", "temml.min.js")
+"""Scripts of others in static/vendor, each sent when a page first needs it."""
 SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
-    "repositories", "forced",
+    "repositories", "forced", "print",
 )  # fmt: skip
 """Style sheets in static/css, in this order: later rules win."""
 IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";\n', re.MULTILINE)
@@ -81,6 +84,8 @@ def asset(folder: Path, name: str) -> tuple[bytes, str]:
     if name == STYLES:
         sheets = [(folder / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS]
         text = smaller("".join(sheets))
+    elif name in VENDORED:
+        text = (folder / "vendor" / name).read_text(encoding="utf-8")
     else:
         text = bundle(folder / "js" / name)
     return gzip.compress(text.encode(), mtime=0), hashlib.sha256(text.encode()).hexdigest()[:20]
@@ -94,11 +99,13 @@ def address_of(name: str) -> str:
 
 def send_asset(name: str) -> Response:
     """Return the response for `address_of(name)`. Raises NotFoundError."""
-    if name not in (STYLES, *SCRIPTS):
+    if name not in (STYLES, *SCRIPTS, *VENDORED):
         raise NotFoundError("This file does not exist.", "Load the page again.")
     body, digest = asset(Path(str(current_app.static_folder)), name)
     response = sent(body, "text/css" if name == STYLES else "text/javascript")
     response.set_etag(digest)
+    if name in (FRAME, VENDORED[0]):  # a frame without origin is another site to its own server
+        response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     # The address contains the digest, so its content never changes.
     is_current = request.args.get("v") == digest
     response.headers["Cache-Control"] = f"max-age={31_536_000 if is_current else 0}"

@@ -211,7 +211,7 @@ LEAVE = """async () => {
   await new Promise((resolve) => setTimeout(resolve));
   for (let timer = setTimeout(() => {}); timer; timer -= 1) clearTimeout(timer);
 }"""
-FORGET = """if (!window.name) {
+FORGET = """if (window === top && !window.name) {
   localStorage.clear();
   sessionStorage.clear();
   window.name = "begun";

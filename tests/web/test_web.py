@@ -462,8 +462,8 @@ def test_every_response_carries_the_protecting_headers_and_the_cookie_is_strict(
             headers = response.headers
         assert headers["Content-Security-Policy"] == (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-            "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
-            "frame-ancestors 'none'"
+            "connect-src 'self'; font-src 'self'; frame-src 'self'; base-uri 'none'; "
+            "form-action 'self'; frame-ancestors 'none'"
         )
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"

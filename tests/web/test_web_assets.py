@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 
 from conftest import ROOT
@@ -50,3 +51,27 @@ def test_a_page_can_take_the_single_files_instead(client: FlaskClient) -> None:
 
 def test_every_sheet_of_styles_is_sent() -> None:
     assert sorted(SHEETS) == sorted(path.stem for path in (STATIC / "css").glob("*.css"))
+
+
+def test_scripts_of_others_are_as_their_authors_built_them_and_sent_compressed(
+    client: FlaskClient,
+) -> None:
+    listed = (STATIC / "vendor" / "README.md").read_text(encoding="utf-8")
+    for name, most in (("mermaid.tiny.js", 700_000), ("temml.min.js", 60_000)):
+        script = (STATIC / "vendor" / name).read_bytes()
+        assert f"{hashlib.sha256(script).hexdigest()}  {name}" in listed
+        sent = client.get(f"/static/all/{name}", headers={"Accept-Encoding": "gzip"})
+        assert gzip.decompress(sent.data) == script and len(sent.data) < most
+
+
+def test_the_frame_that_draws_diagrams_has_no_rights_and_loads_only_its_two_scripts(
+    client: FlaskClient,
+) -> None:
+    frame = client.get("/static/diagram")
+    policy = frame.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'self';")
+    scripts = re.findall(r'src="(/[^"]+)"', frame.text)
+    assert len(scripts) == 2
+    for address in (*scripts, "/static/all/temml.min.js"):
+        site = client.get(address).headers["Cross-Origin-Resource-Policy"]
+        assert site == ("cross-origin" if address in scripts else "same-origin")

@@ -179,7 +179,8 @@ PIECES = [
     "* star\n", "+ plus\n", "\\\n", "a  \n", "*not\n", "closed*\n", "text without an end", "`",
     "\t- tab\n",
     "\r\n", "x\ry\n", "&amp;\n", "😀 end\n", "- [ ] task\n", "***\n", "#\n", "-\n", "1.\n",
-    "$$\n", "\\[\n", "\\]\n", "\\[ x \\]\n", "in $x_1$\n",
+    "$$\n", "\\[\n", "\\]\n", "\\[ a\n", "$$ b\n", "c $$\n", "   $$\n", "\\begin{align}\n",
+    "\\[ x \\]\n", "in $x_1$\n",
     "[^1]: note\n", "- [x] done\n", "2. second\n", "- $x$",
 ]  # fmt: skip
 
@@ -258,8 +259,38 @@ def test_tasks_notes_and_maths_are_readable_without_anything_that_sets_them() ->
         assert html in re.sub(r"</?span.*?>", "", render_markdown(text))
 
 
+FORMULAS = (
+    "$O(n \\log n)$", "The cost is $O(n^2)$, not $n$.", "($n$)", "$n$-gram", "$n_1 * m_2$ is",
+    "\\(a_1*b_1*\\)", "So \\[ x_1 = y_1 \\] holds", "\\[x^2\\]", "so $$a_1 + b_1$$ and more",
+    "**$O(n)$**", "$\\text{if } x \\text{ and } y$", "$5 \\times 3$", "it is $0.5$.", "$n log n$",
+    "$x$, $y$; $z$.", "> $x_1*y_1*$", "$p < 0.05$", "| a |\n|---|\n| $x_1$ |", "$y=\\frac{1}{2}$?",
+    "$$\n\\begin{aligned}\na &= b\\\\\n- c\n\\end{aligned}\n$$", "\\[ a = b\n- c_1 * d_1 *\n\\]",
+    "$$ a\n+ b\n$$", "$$\na\n$$.", "1. So\n   $$\n   a_1*b*\n   $$\n2. x", "text\n\\[ a \\]\nmore",
+    "\\begin{align}\na &= b \\\\\nc_1 &= d_1\n\\end{align}", "```math\nx_1\n```",
+)  # fmt: skip
+NO_FORMULAS = (
+    "$HOME and $PATH", "$HOME/$PATH", "costs $5 and $10", "between $5 or 10$ a month", "US$5, US$6",
+    "$5 million, or 6$", "`$x$`", "``a $x$ b``", "export PATH=$PATH:$HOME/bin", "\\$5 and \\$6",
+    "$(foo) and $(bar)", "${a} and ${b}", "echo $1 $2 $3", "$? and $! are", "$_ and $@", "a$b$c",
+    "kill $$ and $$ now", "$$(shell x) and $$(y)", "list\\[int\\] and \\[*x*\\]", "\\[link\\](x)",
+    "jQuery $('#a') and $('#b')", "$this->foo and $bar", "```\n$x$\n```", "    $x$", "^a$ and ^b$",
+    "use $foo, `$bar` and $baz", "$5k to $10k", "$ x $", "\\begin{itemize}", "\\[ a\n\nb \\]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_is_kept_whole_without_emphasis(text: str) -> None:
+    html = render_markdown(text)
+    assert 'class="maths"' in html and "<em>" not in html
+
+
+@pytest.mark.parametrize("text", NO_FORMULAS)
+def test_prices_shell_and_code_are_no_formulas(text: str) -> None:
+    assert "maths" not in render_markdown(text)
+
+
 def test_openings_of_formulas_without_an_end_are_read_in_linear_time() -> None:
-    for opening in ("\\(", "\\( a ", "\\[", "$a ", "$$ "):
+    for opening in ("\\(", "\\( a ", "\\[", "\\[ a\n", "\\begin{align}\n", "$a ", "$$ "):
         render_markdown(opening * (100_000 // len(opening)))
 
 
@@ -332,7 +363,8 @@ def test_every_colour_of_text_stands_out_from_every_ground_it_is_on() -> None:
 
 
 def test_no_style_or_page_loads_anything_from_elsewhere() -> None:
-    for path in [*ROOT.glob("static/**/*.*"), *ROOT.glob("templates/*")]:
+    ours = (path for path in ROOT.glob("static/**/*.*") if path.parent.name != "vendor")
+    for path in [*ours, *ROOT.glob("templates/*")]:
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://\w|@import|url\((?!['\"]?data:)", text), path.name
 

@@ -2,11 +2,11 @@
 // heads of code blocks.
 
 import { query, request } from "../lib/api.js";
-import { element, icon, setHtml } from "../lib/dom.js";
+import { element, setHtml } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
 import { page } from "../lib/page.js";
 import { copyButton } from "../lib/widgets.js";
-import { drawDiagram, fitDiagram } from "./diagram.js";
+import { showDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
@@ -136,19 +136,15 @@ export function frameCode(block) {
   const { place } = block.dataset;
   const [, path, start, end = start] = PLACE.exec(place) ?? [];
   if (place) numberLines(pre.querySelector("code"), path, start);
-  const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
   const code = () => pre.textContent.replace(/\n$/, "");
   const head = element(
     "div.code-head",
-    place
-      ? linkTo({ path, start, end }, "citation")
-      : element("span.language", diagram ? "diagram" : language),
-    diagram ? switchOf(pre, diagram) : null,
+    place ? linkTo({ path, start, end }, "citation") : element("span.language", language),
     place ? copyButton("copy", "Copy with citation", () => `${code()}\n\n[${place}]`) : null,
     copyButton("copy", "Copy", code),
   );
   block.prepend(head);
-  if (diagram) fitDiagram(diagram.parentElement, pre.textContent, head);
+  if (language === "mermaid") showDiagram(pre, head);
 }
 
 /** Numbers the lines of an excerpt in `code`, and has those that it leaves out open on a click. */
@@ -215,18 +211,4 @@ export function numberedLine(html, number) {
   const line = element("span");
   setHtml(line, html);
   return element("span.line", element("span.number", { "data-line": number }), line, "\n");
-}
-
-/** Shows `diagram` in the place of `pre`, its text; returns the button that changes between them. */
-function switchOf(pre, diagram) {
-  const about = { role: "region", "aria-label": "Diagram", tabindex: 0 };
-  const drawing = element("div.diagram", about, diagram);
-  const onclick = ({ currentTarget: button }) => {
-    pre.hidden = !pre.hidden;
-    drawing.hidden = !pre.hidden;
-    button.setAttribute("aria-pressed", String(drawing.hidden));
-  };
-  pre.hidden = true;
-  pre.before(drawing);
-  return element("button.copy", { "aria-pressed": "false", onclick }, icon("file"), "Text");
 }

@@ -70,7 +70,7 @@ function earlierAnswer({ question, answer, conversation }) {
   const asked = conversation
     ? element("a", { href: `/${query({ repo, c: conversation })}` }, question)
     : element("strong", question);
-  return element("li", asked, element("div.earlier-text", answer.trim()));
+  return element("li", asked, element("div.earlier-text", { dir: "auto" }, answer.trim()));
 }
 
 /** Questions that may come next, as buttons; `ask(text)` asks one of them. Null where there are none. */

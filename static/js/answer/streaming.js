@@ -5,9 +5,21 @@ import { byId, element } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
-// Code, strong words and citations, and what begins one at the end of what has come.
-const SPANS =
-  /(`[^`\n]+(?:`|$)|\*\*[^\s*][^*\n]*(?:\*\*|\*?$)|\[[^[\]\n]+:\d+(?:-\d+)?\]|\[[^\s[\]]*$|[*`]+$)/;
+// Code, formulas, strong words and citations, and what begins one at the end of what has come.
+const FORMULAS = [
+  /\$\$[^$]+(?:\$\$?|$)/,
+  /\\[([][^\\](?:[^\\]|\\[^)\]])*(?:\\[)\]]?|$)/,
+  /(?<![\w$\\])\$(?![\s$\d])[^$\n`]*[^$\s\\`]\$(?![\w$({@])/,
+];
+const OTHER_SPANS = [
+  /`[^`\n]+(?:`|$)/,
+  /\*\*[^\s*][^*\n]*(?:\*\*|\*?$)/,
+  /\[[^[\]\n]+:\d+(?:-\d+)?\]|\[[^\s[\]]*$/,
+  /[*`\\]+$/,
+];
+const SPANS = new RegExp(
+  `(${[...FORMULAS, ...OTHER_SPANS].map(({ source }) => source).join("|")})`,
+);
 const MARKER = /(?:^|\n)[ \t]*(?:[-*+]|\d{1,3}[.)]?)[ \t]*$/; // of an item without words yet
 const ITEM = /^\n* {0,3}(?:[-*+]|(\d{1,9})[.)])[ \t]+(\S[^]*)$/;
 const NEXT = /\n+(?=(?:[-*+]|\d{1,9}[.)])[ \t]+\S)/;
@@ -80,9 +92,11 @@ function tableOf(lines, from, spans) {
 function spanOf(part, spans, citations) {
   const [mark] = part;
   if (mark === "[" && part.endsWith("]")) return citations.written(part.slice(1, -1));
+  if ((mark === "$" || mark === "\\") && part.length > 2)
+    return element("span.maths", { dir: "ltr" }, part);
   const words = mark === "[" ? "" : part.replaceAll(mark, "");
   if (!words) return element("span", { hidden: true }, part); // nothing to be read yet
-  return mark === "`" ? element("code", words) : element("strong", ...spans(words));
+  return mark === "`" ? element("code", { dir: "ltr" }, words) : element("strong", ...spans(words));
 }
 
 /**

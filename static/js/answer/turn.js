@@ -9,6 +9,7 @@ import { WITH_CHOICE } from "../panel/chunk_choice.js";
 import { Branches } from "./branches.js";
 import { Citations, fold, frameCode, sourcesOf } from "./code_references.js";
 import { actionButton, earlierOf, noticesOf, suggestionsOf } from "./footer.js";
+import { setMaths } from "./maths.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js";
 import { Thumbs } from "./thumbs.js";
@@ -37,7 +38,7 @@ export class Turn {
   #stages;
   #citations = new Citations();
   #answer = element("div.answer");
-  #unfinished = element("div.unfinished");
+  #unfinished = element("div.unfinished", { dir: "auto" });
   #found = element("div.found"); // what the search has found, until the answer begins
   #footer = element("div.answer-footer");
   #outcome = null;
@@ -62,7 +63,8 @@ export class Turn {
     );
     const bubble = element(
       "div",
-      asked.codebase ? element("span.tag", "@codebase") : null,
+      { dir: "auto" },
+      asked.codebase ? element("bdi.tag", "@codebase") : null,
       asked.text,
     );
     const title = "Edit the question";
@@ -318,14 +320,17 @@ export class Turn {
 
   /** Adds a finished block; `goesOn` where it is more of the list before it. */
   #addHtml(html, goesOn = false) {
-    const block = element("div.block");
+    const block = element("div.block", { dir: "auto" }); // by its words: code says nothing about that
     setHtml(block, html);
+    for (const code of block.querySelectorAll("code, pre, .code-block, .citation, .maths"))
+      code.dir = "ltr";
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
     for (const table of block.querySelectorAll(".table-wrap")) table.tabIndex = 0; // to be scrolled
     this.#citations.mark(block);
     const words = wordsOf(block);
+    setMaths(block);
     // A new node for what follows: one that is pushed down would count as a jump.
-    const unfinished = element("div.unfinished");
+    const unfinished = element("div.unfinished", { dir: "auto" });
     const list = goesOn ? this.#unfinished.previousSibling?.lastElementChild : null;
     if (list && list.children.length < LIST_ITEMS) {
       list.append(...block.firstElementChild.childNodes);

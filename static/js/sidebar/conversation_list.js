@@ -108,7 +108,7 @@ export class ConversationList {
       ...(this.#running.has(id) ? writingMark() : []),
       element(
         "span.titles",
-        element("span.title", title),
+        element("span.title", { dir: "auto" }, title),
         repeated ? element("span.help.title-more", second || moment(updated)) : null,
       ),
     );

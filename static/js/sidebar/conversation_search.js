@@ -77,8 +77,8 @@ export class ConversationSearch {
         href: addressWith({ repo: page.repo, c: id, file: "", lines: "" }),
         onclick: onPlainClick(() => page.open(id, { turn })),
       },
-      element("span.title", ...marked(title, words)),
-      snippet ? element("span.snippet", ...marked(snippet, words)) : null,
+      element("span.title", { dir: "auto" }, ...marked(title, words)),
+      snippet ? element("span.snippet", { dir: "auto" }, ...marked(snippet, words)) : null,
     );
     return element("li", link);
   }
