@@ -21,6 +21,9 @@ _MARK = re.compile(
 )
 """What calls begin with in the forms of Hermes, Qwen, DeepSeek, Kimi, Mistral, Phi and others."""
 _PART_OF_MARK = re.compile(r"(?:<[|｜]?[^\s<>]{0,40}|\[[A-Z_]{0,5}|\bf(?:u(?:n(?:c\w{0,5})?)?)?)\Z")
+_PART_OF_CALL = re.compile(
+    r"`{1,2}\Z|```\w*\Z|(?:```\w*\s+)?(?:\[?\s*\{|<[^<>\n]{0,40}\Z|<tool|\[?\s*[\w.:(]*\Z)"
+)
 _FENCE, _TICKS = re.compile(r"\s*(?:```|~~~)"), re.compile("`+")
 _CLOSERS = re.compile(r"(?:[\s`\])};,]|</?[|｜]?[^\s<>]+>|\[/?[A-Z_]+\])*")
 _NAME_KEYS = ("name", "tool_name", "tool", "recipient_name", "function", "action")
@@ -108,7 +111,8 @@ class WrittenCalls:
             return self._begun or len(text) < MOST_UNDECIDED
         if not line and len(before) + self._shown < MOST_BEFORE:
             self._begun = bool(self._unmarked.match(text))
-            if self._begun or len(text) < (MOST_UNDECIDED if text[0] in "{`" else 24):
+            may_be = len(text) < MOST_UNDECIDED and _PART_OF_CALL.match(text)
+            if self._begun or may_be:
                 return True
         return bool(_PART_OF_MARK.match(text))
 

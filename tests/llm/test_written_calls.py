@@ -271,3 +271,15 @@ def test_a_call_that_broke_off_is_a_call_without_what_is_missing() -> None:
 def test_what_begins_like_a_call_and_becomes_long_is_text() -> None:
     text = 'grep(pattern="x") ' + "is how it is called. " * LONGEST_CALL
     assert read(text, 100) == ([], text)
+
+
+def test_text_that_cannot_become_a_call_is_shown_at_once() -> None:
+    for text in (
+        "`Basket` ",
+        "[src/a.py:1-2] ",
+        "Symbols ",
+        "a < b ",
+        "See <b>",
+        "- x\n```js\nlet ",
+    ):
+        assert WrittenCalls(TOOLS).feed(text) == text
