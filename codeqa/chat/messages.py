@@ -169,6 +169,8 @@ def _instruction(gathered: Gathered, config_dir: Path | None) -> str:
     needs_code = gathered.intent in NEED_CODE
     prompt = f"mode_{gathered.mode}" if needs_code else "general"
     texts = [render_prompt(prompt, config_dir, question=gathered.question)]
+    if gathered.message.options.task:
+        texts = [gathered.question]
     if not gathered.block.text and gathered.searched:
         texts.append(render_prompt("nothing_found", config_dir))
     elif not gathered.block.text and (needs_code or gathered.suggest):

@@ -33,15 +33,16 @@ def read_question(options: AskOptions) -> Question:
         instructions=mask_secrets(well_formed(options.instructions)),
         history=history,
     )
-    untagged = strip_tag(options.question)
+    # What a task is about is no part of what is asked.
+    untagged = "" if options.task else strip_tag(options.question)
     mode, text = read_mode(untagged, options.mode)
     whole_files, mask, _ = read_whole(untagged)
-    if not text:
+    if not text and not options.task:
         raise UsageError("The question is empty.", "Type a question.")
     return Question(
         options=options,
         typed=options.question,
-        text=text,
+        text=text or options.question,
         mode=mode,
         mode_chosen=bool(options.mode) or text != untagged,
         whole_files=whole_files,

@@ -87,6 +87,8 @@ class Responders:
         question, options = routed.question, routed.question.options
         personal, text = question.personal, question.text[:READ_CHARACTERS]
         profile = routed.so_far.profile
+        if options.task:
+            return options.task
         if reply == "privacy":
             self.conversations.flush()
         if routed.deletes:

@@ -90,6 +90,9 @@ class Router:
     ) -> tuple[Question, Intent, Understood | None]:
         """Return the question, its intent, and the reply of a model where one was asked."""
         options = question.options
+        if options.task:
+            why = "a title or the like for the client's program"
+            return question, Intent("general", 1.0, "user", why), None
         if options.tag_is_default and question.tagged:
             sure = plain.name in ("profile", "privacy") and plain.confidence >= MODEL_BELOW
             # Not for every general question: whether one is about the code is hard to tell, and a

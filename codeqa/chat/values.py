@@ -58,6 +58,8 @@ class AskOptions(QuestionOptions):
     """The conversation so far where the client stores it, oldest first; None where CodeQA does."""
     instructions: str = ""
     """Instructions of that client for its answers; they never replace our rules."""
+    task: str = ""
+    """The answer without a model, where the client's program asks for a title or the like."""
     keep: bool = True
     """True if the turn is stored, and its context becomes the conversation's."""
     cancelled: Cancelled = never
@@ -95,7 +97,7 @@ class Question:
 
     @property
     def tagged(self) -> bool:
-        return has_tag(self.typed)
+        return has_tag(self.typed) and not self.options.task
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.repositories.multi_repo import member_names
+from codeqa.routing.clients import is_task, question_in, task_reply, task_text
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import exchanges_from_client, for_this_user
@@ -217,14 +218,20 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     Messages after the question are left out. Raises UsageError if there is no question, and
     ContextLengthError if it is too long.
     """
-    exchanges = exchanges_from_client((message.role, message.text) for message in messages)
+    texts = (
+        (one.role, question_in(one.text) if one.role == "user" else one.text) for one in messages
+    )
+    exchanges = exchanges_from_client(texts)
     if not exchanges:
         raise UsageError("There is no question.", "Send a message of the role user with text.")
     history, question = exchanges[:-1], exchanges[-1].question
+    rules = [message.text for message in messages if message.role in RULES]
+    wishes = "\n\n".join(text for text in rules if text.strip())
+    if is_task(question, wishes):
+        text = task_text(question, wishes, history)
+        return AskOptions(text, history=(), task=task_reply(text), keep=False)
     if len(question) > QUESTION_CHARACTERS:
         raise ContextLengthError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
-    rules = [message.text for message in messages if message.role in RULES]
-    wishes = "\n\n".join(text for text in rules if text.strip())
     return AskOptions(question, retrieval="auto", history=history, instructions=wishes, keep=False)

@@ -209,6 +209,41 @@ def test_a_program_that_sends_its_conversation_along_is_answered_from_all_of_it(
     assert "What holds" not in contents(model), "what is kept here is gone on from alone"
 
 
+TITLE = """### Task:
+Generate a concise, 3-5 word title with an emoji summarizing the chat history.
+### Output:
+JSON format: { "title": "your concise title here" }
+### Chat History:
+<chat_history>
+USER: @codebase what does `Basket.add_article` do?
+ASSISTANT: It adds one.
+</chat_history>"""
+
+
+def test_a_title_that_a_chat_program_asks_for_is_no_question_about_the_code(
+    model: Model, asked: OpenAI, api: OpenAI
+) -> None:
+    talk = [user("What does `Basket.add_article` do?"), assistant("It adds one.")]
+    order = user("Please generate a four to five word title summarizing our conversation.")
+    persona = {"role": "system", "content": "You are a title generator. Output only a title."}
+    for messages in ([user(TITLE)], [*talk, order], [persona, talk[0]]):
+        complete(asked, *messages)
+        _, last = model.requests[-1]["messages"]
+        assert "add_article` do" in json.dumps(last) and "def add_article" not in json.dumps(last)
+        assert messages[0]["content"] in last["content"][0]["text"] or messages[1:] == [order]
+        title = complete(api, *messages).choices[0].message.content
+        assert title.startswith(('{"title": "what does', "What does")), messages
+
+
+def test_what_an_agent_adds_to_a_question_is_not_asked(model: Model, asked: OpenAI) -> None:
+    around = "<environment_details>\n# Current Time\nnoon, shop/visit.py\n</environment_details>"
+    complete(asked, user([
+        {"type": "text", "text": f"<task>\n{QUESTION}\n</task>"}, {"type": "text", "text": around},
+    ]))  # fmt: skip
+    first = contents(model)
+    assert QUESTION in first and "noon" not in first and "<task>" not in first
+
+
 def test_what_the_client_wants_of_answers_stands_beside_our_rules(
     model: Model, asked: OpenAI
 ) -> None:
