@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 PREFIX = "CODEQA_"
 
@@ -42,7 +43,9 @@ def checkout() -> Path | None:
 
 
 def with_home(path: Path) -> Path:
-    """Replace a leading `~` by the home folder, and leave alone that of an unknown user."""
+    """Replace a leading `~` by the home folder, if there is one, and read an address of `file:`."""
+    if str(path).startswith("file:/"):  # of `file:///a` a Path keeps one slash
+        return Path(unquote(str(path).removeprefix("file:").removeprefix("/localhost")))
     return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
 
 

@@ -15,7 +15,7 @@ from codeqa.repository.git import Git, find_git, read_git, refs_state, work_tree
 HOST_SECONDS = 3.0
 """Time limit of git for the link to a file: an answer can do without the link."""
 
-_LIKE_AN_ADDRESS = re.compile(r"[\w+.-]+:(//|:)|[\w.-]+@[\w.-]+:")
+_LIKE_AN_ADDRESS = re.compile(r"(?!file:/)[\w+.-]+:(//|:)|[\w.-]+@[\w.-]+:")
 _SCP = re.compile(r"([\w][\w.-]*)@([^:/]+):(?!//)(.+)")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 _PART = re.compile(r"(?!\.+$)[\w~.%][\w~.%+-]{0,99}")

@@ -96,7 +96,7 @@ def add(body: PathBody) -> Values:
         url, branch = remote.url, remote.branch
         about = RepositoryReport(location.name, url, "failed", url=url, branch=branch)
         return _row(location.id, space.begin("cloning", location, about, url, branch))
-    if Path(path) not in [location.root for location in space.visible()]:
+    if with_home(Path(path)) not in [location.root for location in space.visible()]:
         require_owner(OWNERS_ONLY)
     location = space.open(Path(path)).location
     return _row(location.id, report_on(location))

@@ -193,6 +193,8 @@ def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: Script
     dialog.get_by_role("button", name="Use no model").click()
     expect(chip).to_have_text("No model")
     assert scripted.models.current() is None
+    choose_provider(page, "OpenAI")
+    expect(field).to_have_value("gpt-4o-mini")
 
 
 def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(

@@ -24,7 +24,7 @@ from browser.bookshop import INVENTORY
 from browser.conftest import Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import openai_server, stream
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from codeqa.store.location import write_atomically
 
@@ -98,16 +98,22 @@ def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
     field.fill("v9")
     field.press("Enter")
     expect(page.locator("#revision-about")).to_contain_text("no commit 'v9'")
+    reading: list[Route] = []
+    page.route("**/api/revisions?*", lambda route: reading.append(route), times=1)
     field.fill("v1")
     field.press("Enter")
-    expect(page.get_by_role("heading", name=re.compile("bookshop@"))).to_be_visible()
-    expect(page.locator("#question")).to_have_value(ASK)
-    get_answer(page, ASK)
+    page.locator("#question").press("Enter")
+    expect(page.locator("#composer-problem")).to_contain_text("as soon as the files of v1 are read")
+    reading[0].continue_()
+    expect(page.get_by_role("heading", name=re.compile("bookshop@"))).to_be_attached()
+    answered(page)
     expect(page.locator(".turn").last).to_contain_text(re.compile(r"files of bookshop@\w{10}"))
     page.locator("a.citation").first.click()
     expect(page.locator(".source .row.cited").first).to_be_visible()
     show_switches(page)
     page.locator("#effort").click()
+    expect(field).to_have_value("v1")
+    expect(page.locator("#revision-about")).to_have_text(re.compile(r"Commit \w{10}"))
     field.fill("")
     field.press("Enter")
     expect(page.get_by_role("heading", name=re.compile(r"bookshop\?$"))).to_be_visible()

@@ -118,9 +118,9 @@ def test_every_other_address_is_refused_before_git_is_run(monkeypatch: pytest.Mo
 
 
 def test_a_path_is_not_taken_for_an_address() -> None:
-    for path in ("~/src", "/a:b", "./a@b", "C:\\src", "src", "a/b@c:d", "x@y"):
+    for path in ("~/src", "/a:b", "./a@b", "C:\\src", "src", "a/b@c:d", "x@y", "file:///a"):
         assert not looks_remote(path), path
-    for address in ("https://x/a", "file:///a", "ext::sh", "git@h:a", "git://x"):
+    for address in ("https://x/a", "ext::sh", "git@h:a", "git://x"):
         assert looks_remote(address), address
     for branch in ("-x", "a..b", "a b", "@{1}", "a@{1}", "a\0", "x~1"):
         with pytest.raises(UsageError):

@@ -105,6 +105,16 @@ def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
     assert client.get("/").headers["Location"] == "/repositories"
 
 
+def test_the_file_address_of_a_folder_opens_that_folder(
+    make_client: Client, tmp_path: Path
+) -> None:
+    client, folder = make_client(), write(tmp_path / "a shop", {"a.py": "def a():\n    pass\n"})
+    for address in (f"file://{folder}", folder.as_uri(), f"file://localhost{folder}"):
+        added = client.post("/api/repos", json={"path": address})
+        assert added.status_code == 202 and added.json["path"] == str(folder), address
+    assert len(rows(client)) == 1
+
+
 def test_what_cannot_be_opened_by_its_path_cannot_by_its_id(
     make_client: Client, tmp_path: Path, data_dir: Path
 ) -> None:

@@ -70,7 +70,10 @@ export class Composer {
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.#busy) page.view?.stop();
-      else if (this.text) this.#ask();
+      else if (this.text && page.reading) {
+        page.reading.asks = true;
+        this.#complain(`This is asked as soon as the files of ${page.reading.revision} are read.`);
+      } else if (this.text) this.#ask();
     });
     // On a phone the switches give the room to the question until they are wanted.
     const more = byId("composer-more");
@@ -185,6 +188,10 @@ export class Composer {
   focus() {
     // On a phone the focus would bring up the keyboard over what was just asked for.
     if (matchMedia("(hover: hover)").matches) this.#field.focus();
+  }
+
+  submit() {
+    this.#form.requestSubmit();
   }
 
   #ask() {

@@ -4,7 +4,7 @@
 import { query, request } from "../lib/api.js";
 import { announce, byId, element } from "../lib/dom.js";
 import { page } from "../lib/page.js";
-import { rememberQuestion } from "../lib/preferences.js";
+import { recall, remember, rememberQuestion } from "../lib/preferences.js";
 import { failureText } from "../lib/widgets.js";
 
 export async function setUpRevisionField() {
@@ -15,7 +15,9 @@ export async function setUpRevisionField() {
   if (!names.length && !commit) return; // no history
   byId("revision-part").hidden = false;
   byId("revisions").replaceChildren(...names.map((value) => element("option", { value })));
-  field.value = commit;
+  const shown = (commit && recall(`revision.${page.repo}`)) || commit; // the tag that was typed
+  field.value = shown;
+  if (shown !== commit) about.textContent = `Commit ${commit}`;
   const say = (text) => {
     about.textContent = text;
     announce(text);
@@ -28,16 +30,25 @@ export async function setUpRevisionField() {
       const taken = `/api/revisions${query({ repo: repository })}`;
       ({ id } = await request(taken, { body: { revision } }));
     }
+    if (revision) remember(`revision.${id}`, revision);
     if (page.composer.text) rememberQuestion(id, page.composer.text);
+    if (page.reading.asks) remember(`asks.${id}`, "yes");
     location.assign(`/${query({ repo: id })}`);
   }
 
   field.addEventListener("change", async (event) => {
     event.stopPropagation(); // it is none of the options that the form knows
     const revision = field.value.trim();
-    if (revision === commit) return;
+    if (revision === shown) return;
     field.disabled = true;
-    await go(revision).catch((error) => say(failureText(error)));
+    page.reading = { revision, asks: false }; // a question that is sent meanwhile waits
+    await go(revision).catch((error) => {
+      say(failureText(error));
+      page.reading = null;
+    });
     field.disabled = false;
   });
+  if (!recall(`asks.${page.repo}`)) return;
+  remember(`asks.${page.repo}`, "");
+  if (page.composer.text) page.composer.submit();
 }

@@ -3,6 +3,7 @@
 import { request } from "../lib/api.js";
 import { announce, byId, element, icon } from "../lib/dom.js";
 import { count } from "../lib/format.js";
+import { recall, remember } from "../lib/preferences.js";
 import { closesByClick } from "../lib/widgets.js";
 import {
   addressProblem,
@@ -122,6 +123,9 @@ export class ModelDialog {
 
   #take(overview) {
     this.#overview = overview;
+    const { provider, address: at, model: used } = overview.current ?? {};
+    const kept = JSON.stringify({ address: at, model: used }); // also while no model is in use
+    if (provider) remember(`model.${provider}`, kept);
     byId("models-notice").textContent = this.#changeable
       ? (overview.problem ?? "")
       : "Only the owner of this server can change the model.";
@@ -154,7 +158,8 @@ export class ModelDialog {
     const radio = name === UNDECIDED ? null : radioOf(list, name);
     if (radio) radio.checked = true;
     const { current } = this.#overview;
-    const used = current?.provider === name ? current : null;
+    const before = () => JSON.parse(recall(`model.${name}`) || "null");
+    const used = current?.provider === name ? current : before();
     address.value = used?.address ?? "";
     key.value = "";
     model.value = used?.model || this.#provider?.model || "";

@@ -11,13 +11,12 @@ import { setUpFolders } from "./folders.js";
 const BUSY = 700; // milliseconds between two looks while something goes on
 const BEGINS = 4000; // until what was asked for has begun
 const GOES_ON = ["looking", "cloning", "describing", "refreshing", "indexing", "paused"];
-const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
+const ADDRESS = /^(?!file:)[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 
 const STATES = {
   "folder gone": "folder is gone",
   cloning: "being cloned",
   describing: "being described by the model",
-  failed: "not cloned",
   incomplete: "not complete",
   indexing: "being indexed",
   looking: "looking…",
@@ -129,6 +128,7 @@ async function look() {
     const { changeable, repositories } = listed;
     byId("add-repository").hidden = !changeable;
     follow(repositories);
+    listed.repositories = repositories.filter((one) => !hasFailed(one, changeable));
     draw(listed);
     message.textContent = "No repository is indexed yet.";
     const goesOn = repositories.some(({ state }) => GOES_ON.includes(state));
@@ -137,6 +137,16 @@ async function look() {
     message.hidden = false;
     message.textContent = failureText(error);
   }
+}
+
+/** Whether a first clone failed: that is said, and nothing is left of it. */
+function hasFailed({ id, name, state, problem }, changeable) {
+  if (state !== "failed") return false;
+  if (changeable) {
+    say(new Error(`${name}: ${problem}`));
+    request(`/api/repos/${id}/cancel`, { method: "POST" }).catch(() => {});
+  }
+  return true;
 }
 
 /** Goes to what was added as soon as it can be opened; its page says how far the index is. */
@@ -171,7 +181,7 @@ function isAsked(id, current) {
 
 function row(repository, { changeable, current }) {
   const { id, name, path, url, branch, files, updated_at: updated, state, progress } = repository;
-  const gone = ["folder gone", "looking", "cloning", "failed"].includes(state);
+  const gone = ["folder gone", "looking", "cloning"].includes(state);
   const facts = [
     [isAsked(id, current) ? "open" : "", files ? plural(files, "file") : ""]
       .filter(Boolean)
@@ -217,7 +227,6 @@ function actions({ id, name, state, problem }) {
   if (["cloning", "describing", "refreshing"].includes(state))
     return element("div.row-actions", button("cancel", "stop", "Cancel", ask("cancel")));
   const dismiss = problem ? button("dismiss", "close", "Dismiss", ask("cancel")) : null;
-  if (state === "failed") return element("div.row-actions", dismiss);
   return element(
     "div.row-actions",
     dismiss,
