@@ -41,6 +41,8 @@ _AT = re.compile(
     # After an ASCII letter it is an e-mail address, after a Chinese one (no blanks) a mention.
     r"(?<![A-Za-z0-9_.+%/\\=&@{-])@"
     rf"(?:\"([^\"\n]{{1,{LONGEST_MENTION}}})\"|“([^”\n]{{1,{LONGEST_MENTION}}})”|([^\s\"“”`<>@]{{1,{LONGEST_MENTION}}}))"
+    r"|^(`{3,9})(?s:.*?)^\4",  # in a block of code it mentions nothing
+    re.MULTILINE,
 )
 _LINES = re.compile(r"(?::|#L?)(\d{1,7})(?:[-–]L?(\d{1,7}))?$")
 _TRAILING = ".,:;!?)]}'…。、，！？；：）」』】"
@@ -90,9 +92,9 @@ def take_mentions(text: str) -> tuple[str, tuple[str, ...]]:
     mentions: dict[str, None] = {}
 
     def take(match: re.Match[str]) -> str:
-        mention = match[1] or match[2] or match[3]
-        mentions[mention] = None
-        return mention
+        if mention := match[1] or match[2] or match[3]:
+            mentions[mention] = None
+        return mention or match[0]
 
     return _AT.sub(take, text), tuple(mentions)[:MOST_MENTIONS]
 

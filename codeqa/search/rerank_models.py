@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 
 from codeqa.embeddings.local import (
     INSTALL,
-    INSTALL_COMMAND,
     ModelFiles,
     listed,
     missing_extra,
@@ -312,9 +311,6 @@ class RerankerStatus(NamedTuple):
     usable: bool
     text: str
     hint: str = ""
-    command: str = ""
-    """The command that installs the reranker of the setting, or a better one for `auto`; '' where
-    nothing is missing."""
 
 
 def _chosen(settings: Settings) -> ModelReranker | None:
@@ -371,20 +367,17 @@ def _status_of(setting: str, reranker: ModelReranker | None) -> RerankerStatus:
         rest = f"is not used: {problem}. {INSTALL}"
         if not problem:
             rest = f"is used as soon as it is on this machine: {DOWNLOAD_COMMAND}"
-        command = INSTALL_COMMAND if problem else DOWNLOAD_COMMAND
-        return RerankerStatus(True, f"{BUILT_IN}; {DEFAULT_MODEL} {rest}", command=command)
+        return RerankerStatus(True, f"{BUILT_IN}; {DEFAULT_MODEL} {rest}")
     kind = setting.partition("/")[0]
     if kind == PYTORCH and (pytorch_problem := _pytorch_problem(reranker.name)):
-        text = f"{reranker.name} {pytorch_problem}"
-        return RerankerStatus(False, text, INSTALL_PYTORCH, PYTORCH_COMMAND)
+        return RerankerStatus(False, f"{reranker.name} {pytorch_problem}", INSTALL_PYTORCH)
     if reranker.host:
         rest = f"; a reranked question sends itself and up to {MOST_RERANKED} pieces of code there"
         return RerankerStatus(True, reranker.place + rest)
     if kind == PYTORCH or kind in RERANK_URLS:
         return RerankerStatus(True, reranker.place)
     if problem:
-        text = f"{setting} cannot be used: {problem}."
-        return RerankerStatus(False, text, INSTALL, INSTALL_COMMAND)
+        return RerankerStatus(False, f"{setting} cannot be used: {problem}.", INSTALL)
     here = setting == AUTO or _files(setting).here(_listed(setting)[1])
     rest = "" if here else ", downloaded from the model hub when first used"
     return RerankerStatus(True, f"{reranker.name}{rest}")

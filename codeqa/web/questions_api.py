@@ -184,7 +184,7 @@ def _ask_options(body: QuestionBody) -> AskOptions:
     question = next((text for text in texts if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
-    if len(question) > QUESTION_CHARACTERS:
+    if len(question.removeprefix("@codebase ")) > QUESTION_CHARACTERS:
         raise UsageError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )

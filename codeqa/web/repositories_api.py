@@ -185,14 +185,13 @@ def _row(repo: str, report: RepositoryReport) -> Values:
 @endpoints.route("GET", "/api/status")
 def status(engine: Engine) -> Values:
     """Return what the index holds and what is being done to it."""
-    about, reranker = engine.index.status(), reranker_status(engine.settings)
+    about = engine.index.status()
     return asdict(about) | {
         "id": engine.location.id,
         "effort": engine.settings.effort,
         "hyde": engine.settings.hyde,
         "retrieval": engine.settings.retrieval,
-        "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
-        "reranker_command": reranker.command,
+        "reranker": reranker_status(engine.settings).text,
         "skipped_total": sum(about.skipped.values()),
         "steerable": current_user().owner,
     }

@@ -9,6 +9,7 @@ import { Composer } from "./composer/composer.js";
 import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
 import { announce, byId, onPlainClick } from "./lib/dom.js";
+import { leaveToInputMethod, takeFiles } from "./lib/fields.js";
 import { page } from "./lib/page.js";
 import {
   forgetQuestions,
@@ -246,6 +247,7 @@ Object.assign(page, {
   showNew,
   startOver,
 });
+addEventListener("keydown", leaveToInputMethod, true); // before others listen
 page.panel = new Panel();
 page.scroll = new Scroll();
 page.list = new ConversationList();
@@ -268,7 +270,11 @@ setUpTheme();
 setUpSidebar();
 setUpFileTree();
 setUpRevisionField();
-setUpIssueDialog();
+const takeIssue = setUpIssueDialog();
+takeFiles((files) => {
+  if (byId("issue").open) takeIssue(files[0]);
+  else if (!document.querySelector("dialog[open]")) page.composer.attach(files);
+});
 page.index = new IndexStatus();
 openFromAddress();
 page.composer.focus();

@@ -21,7 +21,6 @@ from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.embeddings import local
-from codeqa.environment import install_command
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -73,7 +72,7 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     get_answer(page, "again")
     assert last(scripted, "retrieval", "strict") == ("explicit", True)
     assert last(scripted, "earlier_answers") == (False,)
-    change_settings(page, "Automatically", "Earlier answers")
+    change_settings(page, "When needed", "Earlier answers")
     get_answer(page, "once more")
     assert last(scripted, "retrieval", "strict", "earlier_answers") == ("auto", True, True)
 
@@ -154,16 +153,25 @@ def test_while_drafts_are_written_it_is_said_and_what_the_question_alone_finds_o
     stop(page)
 
 
-def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
+def test_the_form_says_in_plain_words_what_each_choice_does_and_costs(
     page: Page, scripted: ScriptedServer, scripted_server: tuple[str, FakeEngine],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    set_answer_options(page, "Rerank")
+    set_answer_options(page, "Sort results again")
     get_answer(page, "@codebase x")
     assert last(scripted, "effort", "rerank") == ("", True)
     monkeypatch.setattr(local, "find_spec", lambda name: None)
-    scripted_server[1].settings.reranker = "auto"
-    page.reload()
+    for setting, words in (("auto", "CodeQA itself"), ("a/b", "a/b cannot be used: fastembed")):
+        scripted_server[1].settings.reranker = setting
+        page.reload()
+        page.locator("#effort").click()
+        form = page.get_by_role("dialog", name="How to answer")
+        again = form.get_by_role("switch", name="Sort results again")
+        expect(again).to_be_checked()  # remembered
+        expect(again).to_have_accessible_description(re.compile(f"takes longer. Done by: {words}"))
+        jargon = re.compile("pip install|HyDE|rerank|ColBERT|token", re.IGNORECASE)
+        expect(form).not_to_contain_text(jargon)
+    use_model(page)
     page.locator("#effort").click()
-    expect(page.get_by_role("switch", name="Rerank")).to_be_checked()  # remembered
-    expect(page.locator("#rerank-about code")).to_have_text(install_command("models"))
+    expect(form).to_contain_text("One search, one answer: costs least")
+    expect(form).to_contain_text("each time takes seconds and one more request")

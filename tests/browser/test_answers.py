@@ -255,18 +255,24 @@ def test_what_an_answer_was_made_from_is_told_and_the_same_after_a_reload(page: 
     expect(facts).not_to_contain_text("Model")
     expect(stages).to_have_text(re.compile(r"^4 pieces of code · [\d.]+ m?s$"))
     use_model(page)
-    set_answer_options(page, "Rerank")
+    set_answer_options(page, "Sort results again")
     get_answer(page, "@codebase hurt unverified alike")
     expect(page.locator("#announce")).to_contain_text("2 not verified")
     for words in (
         "gpt-4o · api.openai.com",
         "≈ 3,120 in, ≈ 412 out · $0.0032",
-        "Reranked by built-in",
-        "Wrote the answer 0.8 s",
+        "Sorted again by built-in",
+        "12 steps in 0.8 s, the longest: Wrote the answer, 0.8 s",
     ):
         expect(facts.last).to_contain_text(words)
     turn = page.locator(".turn").nth(1)
-    expect(turn.locator(".details-steps dt")).to_have_count(12)
+    steps = turn.locator(".details-steps dt")
+    expect(steps).to_have_count(12)
+    turn.locator(".stages").click()
+    expect(steps.first).to_be_hidden()  # on request
+    turn.locator(".details-facts summary").click()
+    expect(steps.first).to_be_visible()
+    turn.locator(".stages").click()
     expect(turn.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
     sent, unsent, gone = (
         turn.locator(f'a.citation[data-start="{line}"]').first for line in (25, 1200, 8)

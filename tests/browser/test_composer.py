@@ -65,6 +65,7 @@ def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
     field.press_sequentially(" sessions")
     expect(alert).to_have_count(0)
     expect_chip(page, True)
+    expect(chip_of(page)).to_have_accessible_name("Search code: always")
     chip_of(page).click()
     get_answer(page, "just this")
     asked = scripted.chat.asked[-1]
@@ -89,7 +90,7 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
-    expect(chip_of(page)).to_have_text("@codebase searched if needed")
+    expect(chip_of(page)).to_have_text("Search code: when needed")
     expect(chip_of(page)).to_have_attribute("title", re.compile("use the code found before"))
     field = field_of(page)
     for width, citation in ((360, False), (1440, True)):
@@ -156,3 +157,114 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     field.fill("/")
     expect(options).to_have_count(8)
     expect(needy).to_have_count(0)
+
+
+DROP = """([place, files]) => {
+  const data = new DataTransfer();
+  for (const [name, part, times] of files)
+    data.items.add(new File([typeof part === "string" ? part.repeat(times) : new Uint8Array(part)],
+      name));
+  const options = { dataTransfer: data, bubbles: true, cancelable: true };
+  const taken = ["dragover", "drop"].map((kind) =>
+    !document.querySelector(place).dispatchEvent(new DragEvent(kind, options)));
+  return taken.every(Boolean);
+}"""
+"""Drop files with these names, each a text so many times or bytes; whether the page takes them."""
+
+
+def test_what_is_too_long_is_kept_told_and_sent_once_it_is_short(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    ready(page)
+    field, alert = field_of(page), page.locator("#composer-problem")
+    field.focus()
+    text = "é🙂\n@x " * 5_000
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.keyboard.press("Control+v")
+    expect(alert).to_contain_text("takes 20,000 characters, and this one has 29,999")
+    expect(field).to_have_value(text)
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    assert not scripted.chat.asked
+    page.reload()
+    expect(alert).to_contain_text("29,999")
+    longest = "@codebase " + "é🙂" * 10_000
+    field.fill(f"{longest}!")
+    expect(alert).to_contain_text("20,001")
+    field.press("Backspace")
+    expect(alert).to_be_hidden()
+    page.keyboard.press("Enter")
+    answered(page)
+    assert scripted.chat.asked[-1]["question"] == longest
+
+
+def test_enter_that_ends_a_composition_sends_nothing_in_any_browser(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    ready(page)
+    field = field_of(page)
+    press = """(field, [key, values]) => field.dispatchEvent(new KeyboardEvent("keydown",
+      { key, bubbles: true, cancelable: true, ...values }))"""
+    field.fill("にほん")
+    for values in ({"isComposing": True}, {"keyCode": 229}, {"keyCode": 229, "isComposing": True}):
+        field.dispatch_event("compositionend", {"data": "日本"})  # in Safari it comes before
+        for key in ("Enter", "Escape", "ArrowUp"):
+            assert field.evaluate(press, [key, values]), "the key is the input method's"
+    field.press_sequentially("/")
+    field.fill("/")
+    expect(page.get_by_role("listbox", name="Modes")).to_be_visible()
+    field.evaluate(press, ["Enter", {"keyCode": 229}])
+    expect(field).to_have_value("/")
+    page.keyboard.press("Escape")
+    field.fill("日本")
+    assert not scripted.chat.asked
+    page.keyboard.press("Enter")
+    answered(page)
+    assert scripted.chat.asked[-1]["question"] == "@codebase 日本"
+
+
+def test_a_dropped_file_is_written_into_the_question_or_refused(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    ready(page)
+    field, alert = field_of(page), page.locator("#composer-problem")
+    field.fill("Why is that?")
+    bom, wide = [0xFF, 0xFE], [*"a→b".encode("utf-16le")]
+    files = [["build.log", "E 1\n@x ```\n", 1], ["wide.txt", [*bom, *wide], 1]]
+    for place in ("#scroller", "#sidebar", "#question"):
+        assert page.evaluate(DROP, [place, []]) is (place != "#question"), "text is a field's own"
+    assert page.evaluate(DROP, ["#scroller", files])
+    text = "Why is that?\n\nbuild.log:\n````\nE 1\n@x ```\n````\n\nwide.txt:\n```\na→b\n```\n"
+    expect(field).to_have_value(text)
+    expect(field).to_be_focused()
+    expect(page.locator("#mention-chips li")).to_have_count(0)
+    for refused, words in (
+        (["logo.png", [0x89, 0x50, 0x4E, 0x47, 0], 1], "logo.png is no text"),
+        (["old.txt", [0xE4, 0xFF], 1], "old.txt is no text in UTF-8"),
+        (["empty", " \n", 1], "empty is empty"),
+        (["big.log", "x" * 1000, 21], "big.log does not fit. A question takes 20,000 characters"),
+        (["huge.log", "x" * 1000, 9000], "huge.log has 9.0 MB"),
+    ):
+        assert page.evaluate(DROP, ["#question", [refused]])
+        expect(alert).to_contain_text(words)
+        expect(field).to_have_value(text)
+    page.evaluate("() => { File.prototype.arrayBuffer = async () => { throw Error(); }; }")
+    assert page.evaluate(DROP, ["#thread", [["src", "", 1]]])
+    expect(alert).to_have_text("src is a folder, or cannot be read.")
+    paste = """([name, text]) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File(["x"], name));
+      if (text) clipboardData.setData("text/plain", text);
+      const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+      return !document.getElementById("question").dispatchEvent(event);
+    }"""
+    assert page.evaluate(paste, ["shot.png", ""])
+    expect(alert).to_contain_text("shot.png is a folder, or")
+    assert not page.evaluate(paste, ["table.png", "as text"]), "the text is pasted"
+    field.press("Enter")
+    answered(page)
+    assert scripted.chat.asked[-1]["question"] == f"@codebase {text.strip()}"
+    page.get_by_role("button", name="Settings").click()
+    assert page.evaluate(DROP, ["#settings", [["x", "y", 1]]]), "it opens nothing"
+    page.goto(f"{scripted.address}/repositories")
+    assert page.evaluate(DROP, ["body", [["x", "y", 1]]])

@@ -19,6 +19,8 @@ from browser.test_answers import CITED, CODE
 from browser.views import EVERYTHING, SMALL
 from playwright.sync_api import Locator, Page, expect
 
+from codeqa.llm.providers import ModelChoice
+
 SENT = "src/store/sessions.py:25-33"
 
 
@@ -92,6 +94,56 @@ def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
     expect_cited(phone)
     sheet = phone.locator("#panel").bounding_box()
     assert sheet is not None and sheet["width"] == 360 and 100 < sheet["y"] < 200
+
+
+def test_what_leads_to_the_end_stands_where_nothing_is_covered(scripted: ScriptedServer) -> None:
+    path = scripted.keep(f"@codebase say:{CODE * 9}", "say:short")
+    for width, place in ((360, "#composer"), (601, "#composer"), (768, ".dock"), (1024, ".dock")):
+        page = scripted.open(path, **{**PHONE, "width": width})
+        page.locator("#scroller").evaluate("node => node.scrollTo(0, 300)")
+        expect(page.locator("#jump")).to_be_visible()
+        apart = """([place]) => {
+          const [jump, thread, around] = ["#jump", ".turns", place].map((one) =>
+            document.querySelector(one).getBoundingClientRect());
+          return jump.left >= thread.right - 24 ||
+            (jump.top >= around.top && jump.right <= around.right);
+        }"""
+        assert page.evaluate(apart, [place]), width
+
+
+def test_the_name_of_a_model_is_shown_whole_at_every_width(scripted: ScriptedServer) -> None:
+    name = "hf.co/unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF:Q4_K_M"
+    scripted.models.choose(ModelChoice("openai", name))
+    page = scripted.open(own=True)
+    whole = """(node) => {
+      const [text, chip] = [node, node.closest(".chip")].map((one) => one.getBoundingClientRect());
+      return node.scrollWidth <= node.clientWidth && node.scrollHeight <= node.clientHeight &&
+        text.right <= chip.right && text.bottom <= chip.bottom;
+    }"""
+    for width in (1440, 1024, 768, 700, 600, 360):
+        page.set_viewport_size({"width": width, "height": 740})
+        show_switches(page)
+        shown = page.locator("#model-chip-name")
+        expect(shown).to_have_text(name)
+        assert shown.evaluate(whole) and not scrolled_sideways(page), width
+
+
+def test_on_a_tablet_the_panel_lies_over_the_answer_and_back_closes_it(
+    scripted: ScriptedServer,
+) -> None:
+    page = scripted.open(scripted.keep("x"), width=768, height=1024)
+    ready(page)
+    answer, panel = page.locator(".answer"), page.locator("#panel")
+    before = answer.bounding_box()
+    page.locator("a.citation").first.click()
+    expect_cited(page)
+    assert answer.bounding_box() == before and not scrolled_sideways(page)
+    page.go_back()
+    expect(panel).to_be_hidden()
+    page.locator("a.citation").first.click()
+    expect_cited(page)
+    page.mouse.click(20, 500)  # beside it
+    expect(panel).to_be_hidden()
 
 
 def test_back_closes_the_sheet_and_stays_in_the_conversation(phone: Page) -> None:

@@ -65,6 +65,9 @@ def test_what_stands_behind_an_at_sign() -> None:
         ("a.b+c@example.org and HEAD@{1}", "a.b+c@example.org and HEAD@{1}", ()),
         ("lonely @ sign, @@double", "lonely @ sign, @@double", ()),
         ("@one @two @one", "one two one", ("one", "two")),
+        ("@a\n```\n@app.get\n```\n@b", "a\n```\n@app.get\n```\nb", ("a", "b")),
+        ("````\n```\n@x\n````", "````\n```\n@x\n````", ()),
+        ("```py\n@x", "```py\nx", ("x",)),
     ):
         assert take_mentions(text) == (left, pointed)
 

@@ -1,5 +1,5 @@
 // The details of an answer, folded away: how the question was understood, what the model looked up,
-// what answered, and each step of the pipeline with its time.
+// what answered, and each step of the pipeline with its time, folded once more.
 
 import { element } from "../lib/dom.js";
 import { count, duration, moment, plural, withoutProvider } from "../lib/format.js";
@@ -34,14 +34,22 @@ const SOURCES = {
 
 export class Details {
   #about = element("dl.details-facts");
-  #steps = element("dl.details-facts.details-steps");
+  #steps = element("dl.details-steps");
+  #took = element("summary");
+  #times = new Map(); // of the steps, in milliseconds
   #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
-  node = element("div.details-body", this.#lookedUp, this.#about, this.#steps);
+  #timed = element("details.details-facts", this.#took, this.#steps);
+  node = element("div.details-body", this.#lookedUp, this.#about, this.#timed);
   #known = {}; // of how the question was understood, in parts
 
   /** A step has ended after `milliseconds` of its own. */
   add(name, milliseconds) {
     this.#fact(STEPS[name] ?? name, duration(milliseconds), this.#steps);
+    this.#times.set(STEPS[name] ?? name, milliseconds);
+    const times = [...this.#times].sort(([, one], [, other]) => other - one);
+    const all = duration(times.reduce((sum, [, time]) => sum + time, 0));
+    const [longest, most] = times[0];
+    this.#took.textContent = `${plural(times.length, "step")} in ${all}, the longest: ${longest}, ${duration(most)}`;
   }
 
   /** What is known of how the question was understood. */
@@ -107,7 +115,7 @@ export class Details {
       Tokens: model && tokens?.prompt ? tokensOf(tokens) : "",
       Effort: effort,
       "Drafted code": hydeSummary(outcome.stages ?? []),
-      "Reranked by": reranker,
+      "Sorted again by": reranker,
       Searched: coverage,
     };
     for (const [name, value] of Object.entries(facts)) this.#fact(name, value);

@@ -41,7 +41,6 @@ export class Thumbs {
     this.buttons.append(...this.#thumbs);
     this.#show(this.#kept);
     this.#field.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
       if (event.key === "Enter" && !event.shiftKey) this.#say();
       else if (event.key === "Escape") this.#leave();
       else return;

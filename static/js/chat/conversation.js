@@ -17,7 +17,6 @@ const STOPPED_BY = 3000; // milliseconds after which an answer that was stopped 
 export class Conversation {
   node = element("div.turns");
   turns = [];
-  grounded = false; // code was found in it, which a follow-up goes on from
   codebase = true; // whether the next question is to be searched for
   following = new Map(); // by the id of a version that was in view: how many questions follow it
   title = "";
@@ -116,12 +115,9 @@ export class Conversation {
     turn.siblings = versions();
     const { model } = turn.asked;
     if (turn.foundCode) rememberAnswerTime(effortOf(turn.asked), model, turn.outcome.milliseconds);
-    if (turn.foundCode) {
-      this.grounded = true;
-      // From here on the server knows which follow-ups need more code; but without a model that
-      // understands the others, only a search can answer.
-      if (model) this.codebase = false;
-    }
+    // From here on the server knows which follow-ups need more code; but without a model that
+    // understands the others, only a search can answer.
+    if (turn.foundCode && model) this.codebase = false;
     this.#running = null;
     page.changed(this, { answered: turn });
     return null;
@@ -191,7 +187,6 @@ export class Conversation {
 
   /** Takes over what the server keeps; turns before the one at `from` stay as they are. */
   #take(kept, from = 0) {
-    this.grounded = kept.context;
     for (const turn of this.turns.splice(from)) turn.node.remove();
     for (const one of kept.turns.slice(from)) {
       if (one.id === kept.answering) this.#join(one);

@@ -58,7 +58,7 @@ const shortcutsOn = () => recall("shortcuts") !== "off";
 export function setUpShortcuts() {
   const dialog = byId("settings");
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing || !shortcutsOn()) return;
+    if (event.defaultPrevented || !shortcutsOn()) return;
     const [, , action] = SHORTCUTS.find((one) => fits(one, event)) ?? [];
     if (!action) return;
     const modal = document.querySelector("dialog[open]");

@@ -2,29 +2,35 @@
 // look further and sets reranking and HyDE, and each option by itself, in a form that the chip beside
 // the question opens. Those that hardly change stand in the settings.
 
-import { announce, byId, element } from "../lib/dom.js";
+import { announce, byId } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import { page } from "../lib/page.js";
 import { recall, remember } from "../lib/preferences.js";
-import { copyButton } from "../lib/widgets.js";
 
 // How many texts the model writes to search by before it answers (HyDE); "" leaves that to the
 // server's setting, and where that is "" as well to the effort.
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
-  fast: { label: "Fast", sends: "more code at once", rerank: false, hyde: "off" },
-  normal: { label: "Balanced", sends: "may look up more, up to 3 times", rerank: false, hyde: "" },
-  deep: { label: "Deep", sends: "may look up more, up to 10 times", rerank: true, hyde: "two" },
+  fast: { label: "Fast", does: "One search, one answer: costs least", rerank: false, hyde: "off" },
+  normal: {
+    label: "Balanced",
+    does: "May look up more code, up to 3 times",
+    rerank: false,
+    hyde: "",
+  },
+  deep: {
+    label: "Deep",
+    does: "Thorough, slow: may look up more, up to 10 times",
+    rerank: true,
+    hyde: "two",
+  },
 };
 const OWN = "own";
 const NO_MODEL =
   "This needs a language model, and none is in use: the search uses only your question.";
-const HYDE_COUNTS = {
-  "": "",
-  off: "searches with your question",
-  one: "also searches with drafted code",
-  two: "also searches with code drafted twice",
-};
+const DRAFTS =
+  "The model first writes what the code may look like, and the search also finds what resembles it. Helps where you do not know the names; each time takes seconds and one more request.";
+const HYDE_COUNTS = { one: "drafts code first", two: "drafts code first, twice" };
 
 /** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
 export function effortOf({ effort, hyde }, server = "") {
@@ -44,7 +50,7 @@ export class AnswerOptions {
     strict: recall("strict") === "on",
     earlier_answers: recall("earlier-answers") === "on",
   };
-  #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
+  #settings = { effort: "", hyde: "", reranker: "" };
   #model = "";
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too. */
@@ -89,14 +95,13 @@ export class AnswerOptions {
     return this.#value.retrieval !== "explicit";
   }
 
-  /** What the server does where nothing was chosen here, and what reranks: `{ effort, hyde,
-   * reranker, reranker_command }`. */
+  /** What the server does where nothing was chosen here, and what reranks:
+   * `{ effort, hyde, reranker }`. */
   set settings(values) {
     const before = this.#settings;
     const names = Object.keys(before);
     this.#settings = Object.fromEntries(names.map((name) => [name, values[name] ?? ""]));
     if (names.every((name) => before[name] === this.#settings[name])) return;
-    this.#showReranker();
     this.#show();
   }
 
@@ -170,40 +175,24 @@ export class AnswerOptions {
       input.disabled = !this.#model;
       if (!input.value) input.parentElement.hidden = Boolean(this.#settings.hyde);
     }
-    byId("hyde-about").textContent = this.#model
-      ? "The model first guesses what the code looks like, and the search looks for similar code."
-      : NO_MODEL;
+    byId("hyde-about").textContent = this.#model ? DRAFTS : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
+    const { reranker } = this.#settings;
+    byId("reranker").textContent = reranker.startsWith("built-in") ? "CodeQA itself" : reranker;
     inputs.rerank.checked = rerank;
     inputs.strict.checked = strict;
     inputs.earlier_answers.checked = this.#value.earlier_answers;
     inputs.retrieval.value = this.automatic ? "auto" : "explicit";
   }
 
-  /** `more code at once`, and so on. */
+  /** `May look up more code, up to 3 times; drafts code first`. */
   #does(effort) {
-    const parts = [EFFORTS[effort].sends];
+    const parts = [EFFORTS[effort].does];
     if (this.#model) {
       parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
     }
     parts.push(EFFORTS[effort].rerank ? "sorts the results again" : "");
     return parts.filter(Boolean).join("; ");
-  }
-
-  /** Says what reranks; a command that would bring a better one can be copied. */
-  #showReranker() {
-    const { reranker, reranker_command: command } = this.#settings;
-    let [before, after = ""] = command ? reranker.split(command) : [reranker];
-    if (command && reranker.startsWith("built-in")) {
-      before = "the built-in method. A small model on the server does better; this installs it: ";
-      after = "";
-    }
-    byId("rerank-about").replaceChildren(
-      `Sorts the best results again by how well they answer: better, but slower. Uses ${before}`,
-      ...(command
-        ? [element("code", command), after, copyButton("copy", "Copy", () => command)]
-        : []),
-    );
   }
 }
 

@@ -2,6 +2,8 @@
 
 import { inAddress } from "../lib/address.js";
 import { byId } from "../lib/dom.js";
+import { excess, LONGEST, textOf } from "../lib/fields.js";
+import { count } from "../lib/format.js";
 import { page } from "../lib/page.js";
 import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
 import { AnswerOptions } from "./answer_options.js";
@@ -9,6 +11,13 @@ import { MentionChips } from "./mention_chips.js";
 import { missingFrom } from "./modes.js";
 import { Suggestions } from "./suggestions.js";
 import { Together } from "./together.js";
+
+const SEARCHES = {
+  always: "The next question searches the code, as with @codebase before it",
+  "when needed":
+    "Questions use the code found before, and search when they need more. Press to search always",
+  never: "Questions use only the code found before. Press to search",
+};
 
 export class Composer {
   #form = byId("composer");
@@ -58,8 +67,7 @@ export class Composer {
         event.preventDefault();
         this.clear();
       }
-      // While an input method composes a character, Enter is its own.
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey) return;
       event.preventDefault();
       if (!this.#busy) this.#form.requestSubmit();
     });
@@ -130,9 +138,8 @@ export class Composer {
     this.#fit();
   }
 
-  /** Goes on in a conversation, with what was typed there before; `grounded` says that code was found
-   * in it. */
-  follow({ id, turns, codebase, grounded }) {
+  /** Goes on in a conversation, with what was typed there before. */
+  follow({ id, turns, codebase }) {
     const conversation = turns.length ? id : "";
     if (conversation !== this.#conversation) {
       this.#conversation = conversation;
@@ -140,7 +147,6 @@ export class Composer {
       this.#fit();
     }
     this.#chosen = false;
-    this.#form.classList.toggle("grounded", grounded);
     if (this.#before) this.#before.codebase = codebase;
     else press(this.#codebase, codebase);
     this.#describe();
@@ -166,6 +172,30 @@ export class Composer {
   putBack(text) {
     this.#field.value ||= text;
     this.#fit();
+  }
+
+  /** Writes the text of files below the question, and says of each that does not fit why. */
+  async attach(files) {
+    const problems = [];
+    for (const file of files) {
+      try {
+        const text = await textOf(file);
+        const fence = "`".repeat(
+          Math.max(3, ...(text.match(/`+/g) ?? []).map((one) => one.length + 1)),
+        );
+        const block = `${file.name}:\n${fence}\n${text}\n${fence}\n`;
+        const all = [this.#field.value.trimEnd(), block].filter(Boolean).join("\n\n");
+        if (excess(all) > 0)
+          throw new Error(`${file.name} does not fit. ${lengthOf(all)} with it.`);
+        this.#field.value = all;
+      } catch ({ message }) {
+        problems.push(message);
+      }
+    }
+    this.#fit();
+    if (problems.length) this.#complain(problems.join(" "));
+    this.#field.focus();
+    this.#field.scrollTop = this.#field.scrollHeight;
   }
 
   /** Has the question that is being written be about a place too. */
@@ -196,15 +226,23 @@ export class Composer {
 
   #ask() {
     const { text, codebase } = this;
-    const missing = missingFrom(text);
-    if (missing) this.#complain(missing);
+    const problem = missingFrom(text) || this.#tooLong();
+    this.#complain(problem);
+    if (problem) this.#field.focus();
     else page.send({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
   }
 
   #complain(words) {
     this.#problem.textContent = words;
     this.#problem.hidden = !words;
-    if (words) this.#field.focus();
+  }
+
+  /** Says that the question is longer than the server takes, "" when it is not. */
+  #tooLong() {
+    const text = this.text.replace(/^@codebase\s+/i, "");
+    return excess(text) > 0
+      ? `${lengthOf(text)}. Nothing is cut: shorten it, or ask in parts.`
+      : "";
   }
 
   #switch({ codebase, ...options }) {
@@ -215,17 +253,10 @@ export class Composer {
 
   /** Says what happens to the next question. */
   #describe() {
-    const follows = !this.codebase && this.#form.classList.contains("grounded");
     this.#field.placeholder = this.#conversation ? "Ask a follow-up" : this.#placeholder;
-    const uses = "The next questions use the code found before";
-    let next = follows ? uses : "The next questions do not search the code";
-    if (this.codebase) next = "The next question searches the code";
-    else if (this.automatic)
-      next = follows ? `${uses}, and search for more if needed` : "The code is searched if needed";
-    const again = follows ? "search again" : "always search";
-    this.#codebase.title = this.codebase ? next : `${next}. Press to ${again}`;
-    const off = this.automatic ? " searched if needed" : " off";
-    byId("codebase-more").textContent = this.codebase ? "" : off;
+    const when = this.codebase ? "always" : this.automatic ? "when needed" : "never";
+    byId("codebase-more").textContent = when;
+    this.#codebase.title = SEARCHES[when];
     this.#chips.refresh();
   }
 
@@ -233,11 +264,13 @@ export class Composer {
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
     this.#send.disabled = !this.#busy && !this.text;
-    if (this.#problem.textContent) this.#complain("");
+    this.#complain(this.#tooLong());
     this.#chips.refresh();
     rememberQuestion(page.repo, this.#field.value, this.#conversation);
   }
 }
 
+const lengthOf = (text) =>
+  `A question takes ${count(LONGEST)} characters, and this one has ${count(LONGEST + excess(text))}`;
 const pressed = (chip) => chip.getAttribute("aria-pressed") === "true";
 const press = (chip, on) => chip.setAttribute("aria-pressed", String(on));

@@ -2,6 +2,7 @@
 
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, element, icon } from "../lib/dom.js";
+import { LONGEST } from "../lib/fields.js";
 import { splitPath } from "../lib/format.js";
 import { page } from "../lib/page.js";
 import { mentionsIn, signOf, withoutMention } from "./mentions.js";
@@ -48,7 +49,7 @@ export class MentionChips {
   }
 
   async #ask(signal) {
-    const text = this.#field.value;
+    const text = this.#field.value.slice(0, LONGEST);
     try {
       const { mentions } = await request(`/api/mentions${query({ repo: page.repo })}`, {
         body: { text },

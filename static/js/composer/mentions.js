@@ -1,12 +1,13 @@
 // Finds the `@` mentions in a text, the same way as the server does, and shows places in a list.
 
 import { element, icon } from "../lib/dom.js";
+import { LONGEST } from "../lib/fields.js";
 
 // Behind a letter of an address it mentions nothing.
 const BEFORE = "(?<![A-Za-z0-9_.+%/\\\\=&@{-])@";
 const WRITTEN = new RegExp(
-  `${BEFORE}(?:"([^"\\n]{1,300})"|“([^”\\n]{1,300})”|([^\\s"“”\`<>@]{1,300}))`,
-  "g",
+  `${BEFORE}(?:"([^"\\n]{1,300})"|“([^”\\n]{1,300})”|([^\\s"“”\`<>@]{1,300}))|^(\`{3,9})[^]*?^\\4`,
+  "gm", // in a block of code it mentions nothing
 );
 const TYPED = new RegExp(`${BEFORE}("[^"\\n]{0,300}|“[^”\\n]{0,300}|[^\\s"“”\`<>@]{0,300})$`);
 const REST = /^[^\s"“”`<>@]*/;
@@ -31,9 +32,9 @@ const LETTERS = {
 /** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */
 export function mentionsIn(text) {
   const found = new Map();
-  for (const match of text.matchAll(WRITTEN)) {
+  for (const match of text.slice(0, LONGEST).matchAll(WRITTEN)) {
     const written = match[1] ?? match[2] ?? match[3];
-    if (TAG.test(match[3] ?? "") || found.has(written)) continue;
+    if (!written || TAG.test(match[3] ?? "") || found.has(written)) continue;
     found.set(written, { text: written, start: match.index, end: match.index + match[0].length });
   }
   return [...found.values()].slice(0, MOST);

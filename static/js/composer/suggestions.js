@@ -91,7 +91,7 @@ export class Suggestions {
   }
 
   #key(event) {
-    if (!this.#options.isOpen || event.isComposing || event.shiftKey) return;
+    if (!this.#options.isOpen || event.shiftKey) return;
     if (event.key === "Escape") {
       this.#dismissed = this.#typed.start;
       this.close();

@@ -1,8 +1,8 @@
 // What the page shows is in its address, so that a reload, the back button or another tab
 // shows the same: `repo`, `c` the conversation, `file` and `lines` what the panel holds.
-// The panel, on a phone a sheet over the page, is a step of its own, which Back takes back.
+// The panel, on a narrow screen a sheet over the page, is a step of its own, which Back takes back.
 
-const narrow = matchMedia("(max-width: 760px)");
+const narrow = matchMedia("(max-width: 1000px)");
 const STEP_BACK_LIMIT = 500; // milliseconds after which a step back counts as taken
 
 let steppingBack = null; // settles when the step back has been taken

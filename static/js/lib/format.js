@@ -14,8 +14,9 @@ export const chosenCode = (pin, exclude) =>
     .map(([how, { length }]) => `${plural(length, "piece")} ${how}`)
     .join(", ");
 
-/** `850` → `0.9 s`, `42` → `42 ms`. */
+/** `850` → `0.9 s`, `42` → `42 ms`, `0.2` → `<1 ms`. */
 export function duration(milliseconds) {
+  if (milliseconds < 0.5) return "<1 ms";
   if (milliseconds < 100) return `${Math.round(milliseconds)} ms`;
   return `${(milliseconds / 1000).toFixed(1)} s`;
 }

@@ -176,7 +176,6 @@ export class ConversationList {
       this.#part(`open ${id}`)?.focus();
     };
     field.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
       if (event.key === "Enter" || event.key === "Escape") {
         event.preventDefault();
         event.stopPropagation(); // Escape elsewhere stops an answer

@@ -20,7 +20,6 @@ export class ConversationSearch {
       else this.clear();
     });
     this.#field.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
       if (event.key === "Escape" && this.#field.value) {
         event.preventDefault(); // an answer that is being written goes on
         this.clear();

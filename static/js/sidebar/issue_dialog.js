@@ -1,12 +1,12 @@
 // The dialog that takes an issue, typed, pasted or as a file, to be reviewed as a turn.
 
 import { byId } from "../lib/dom.js";
+import { excess, textOf } from "../lib/fields.js";
 import { count } from "../lib/format.js";
 import { page } from "../lib/page.js";
 import { closesByClick } from "../lib/widgets.js";
 import { closeSidebar } from "./sidebar.js";
 
-const LONGEST = 20_000; // characters, as of every question
 const COMMAND = "/issue ";
 
 /** Has an issue reviewed, in a conversation of its own. */
@@ -17,6 +17,7 @@ function review(text) {
   page.ask(text);
 }
 
+/** Gives the function that takes a file as the issue. */
 export function setUpIssueDialog() {
   const dialog = byId("issue");
   const [title, body, problem] = ["title", "body", "problem"].map((name) => byId(`issue-${name}`));
@@ -28,14 +29,14 @@ export function setUpIssueDialog() {
 
   async function take(file) {
     if (!file) return;
-    const text = file.size > 4 * LONGEST ? "" : (await file.text()).trim();
-    if (file.size > 4 * LONGEST) say(`${file.name} is too long for an issue.`);
-    else if (!text || text.includes("\0")) say(`${file.name} contains no text.`);
-    else {
+    try {
+      const text = (await textOf(file)).trim();
       const [first, ...rest] = text.split("\n");
       if (!title.value.trim()) title.value = first.replace(/^#+ */, "");
       body.value = title.value === first.replace(/^#+ */, "") ? rest.join("\n").trim() : text;
       say("");
+    } catch ({ message }) {
+      say(message);
     }
   }
 
@@ -52,16 +53,10 @@ export function setUpIssueDialog() {
     take(target.files[0]);
     target.value = ""; // the same file may be chosen again
   });
-  dialog.addEventListener("dragover", (event) => event.preventDefault());
-  dialog.addEventListener("drop", (event) => {
-    if (!event.dataTransfer.files.length) return; // text goes where it is dropped
-    event.preventDefault();
-    take(event.dataTransfer.files[0]);
-  });
   byId("issue-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = [title.value.trim(), body.value.trim()].filter(Boolean).join("\n\n");
-    const over = COMMAND.length + text.length - LONGEST;
+    const over = excess(COMMAND + text);
     if (!text) say("Give a title, a text, or both.");
     else if (over > 0) say(`The issue is ${count(over)} characters too long; shorten it.`);
     else {
@@ -76,4 +71,5 @@ export function setUpIssueDialog() {
       byId("issue-form").requestSubmit();
   });
   closesByClick(dialog, byId("issue-close"));
+  return take;
 }
