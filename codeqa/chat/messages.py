@@ -217,13 +217,14 @@ def ask_model(
     code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
     citations = CitationWriter(block.chunks, code)
     calls: list[ToolCall] = []
-    written, text, pending = WrittenCalls(signatures), "", ""
+    written, thoughts, text, pending = WrittenCalls(signatures), WrittenCalls(signatures), "", ""
     try:
         with closing(model.stream(messages, cancelled=cancelled, tools=tools)) as stream:
             for piece in stream:
                 if isinstance(piece, ToolCall):
                     calls.append(piece)
                 elif isinstance(piece, TokenUsage | Reasoning | RetryWait):
+                    thoughts.feed(piece.text if isinstance(piece, Reasoning) else "")
                     yield piece
                 else:
                     piece = written.feed(piece)
@@ -234,12 +235,11 @@ def ask_model(
                     if len(pending) + written.length > LONGEST_LOOKS:
                         break
     except ModelError as error:
-        rest = pending + written.end()[1] if text != pending else ""
-        yield citations.feed(rest) + citations.close()
-        if text != pending and isinstance(error, ContextLengthError):
-            # Too late to start again: the reader already has a part of the answer.
-            raise ModelError(error.message, error.hint) from error
-        raise
+        calls = [] if text else thoughts.end()[0]  # some servers take a call for a thought
+        if not calls:
+            rest = pending + written.end()[1] if text != pending else ""
+            yield citations.feed(rest) + citations.close()
+            raise (_once_begun(error) if text != pending else error) from None
     others, rest = written.end()
     text, pending = text + rest, pending + rest
     calls = calls or (read_looks(text) if by_lines else []) or others
@@ -248,6 +248,12 @@ def ask_model(
     elif rest := citations.close() if pending != text else "":
         yield rest + "\n\n"
     return calls, text, pending
+
+
+def _once_begun(error: ModelError) -> ModelError:
+    """Return an error after which the answer is not begun anew: the reader has a part of it."""
+    is_too_long = isinstance(error, ContextLengthError)
+    return ModelError(error.message, error.hint) if is_too_long else error
 
 
 def _may_be_looks_yet(text: str, tools: bool, by_lines: bool) -> bool:

@@ -168,6 +168,16 @@ def test_the_model_looks_further_before_it_answers(
     assert told == [first["summary"], second["summary"]]
 
 
+def test_a_call_that_the_server_took_for_a_thought_is_made(engine: Engine, script: Script) -> None:
+    thought = (
+        'I look.\n<tool_call>\n{"name": "grep", "arguments": {"pattern": "MONTH"}}\n</tool_call>'
+    )
+    for pieces in ({"reasoning_content": thought}, {"content": f"<think>{thought}"}):
+        script.replies = [Streamed((delta(**pieces), delta(reason="stop"))), stream(ENDS)]
+        events = looking(engine)
+        assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
+
+
 @pytest.mark.parametrize("effort", ["fast", "normal"])
 def test_where_the_context_holds_the_answer_it_takes_one_call(
     engine: Engine, script: Script, effort: str
