@@ -12,7 +12,8 @@ from typing import Literal, cast
 
 from codeqa.asked import asks, question_pattern
 from codeqa.code.evidence import LIKELY, MOST_EDGES, SELF_NAMES, SHORT_NAME, UsageSite
-from codeqa.code.imports import import_evidence
+from codeqa.code.exports import handed_on
+from codeqa.code.imports import import_evidence, without_class
 from codeqa.code.names import related
 from codeqa.code.usages import usages
 from codeqa.languages import detect, language_called
@@ -129,7 +130,8 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     """
     tables = tables.around(unit.path)
     references: list[Reference] = []
-    for reference in tables.references(path=[unit.path]):
+    edges = tables.references(path=[unit.path])
+    for reference in edges:
         is_call = reference.kind == "call" and reference.unit_id == unit.id
         if is_call and reference.target != unit.id:
             references.append(reference)
@@ -147,6 +149,8 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     for reference in references:
         callee = targets.get(reference.target)
         callee = callee or _likeliest(unit, reference, by_name.get(reference.name, ()))
+        if callee is None and reference.module:
+            callee = _only(handed_on(tables, reference, edges))
         if callee and callee.id != unit.id and callee.id not in calls:
             sure = reference.target or reference.module or reference.receiver in SELF_NAMES
             sure = sure or _receives(callee, reference)
@@ -162,7 +166,7 @@ def _likeliest(unit: Unit, call: Reference, namesakes: Sequence[Unit]) -> Unit |
         owner = last_word(unit.class_name)
         own_members = [member for member in members if last_word(member.class_name) == owner]
         return _only(own_members or members)
-    module = call.module.partition("#")[0]
+    module = without_class(call.module)
     leads = partial(import_evidence, unit.language, unit.path, module)
     callee = _only([other for other in units if leads(other.path)])
     callee = callee or _only([other for other in units if _receives(other, call)])

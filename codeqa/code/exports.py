@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import PurePosixPath
 
+from codeqa.code.imports import file_names, import_evidence, without_class
 from codeqa.code.names import language_name
 from codeqa.languages import language_called
 from codeqa.parsing.references import WILDCARD
 from codeqa.store import Tables
 from codeqa.store.catalogue import file_word
-from codeqa.types import Reference
+from codeqa.types import Reference, Unit
 
 WHOLE_NAMES = frozenset({"default", "exports", "="})
 """Names of an export that whoever imports the whole file gets, under a name of its own."""
@@ -136,3 +137,35 @@ class Exports:
         """Return the names by which a file exports one of the `names` that it has imported."""
         exports = (edge for edge in self._imports(path) if not edge.module)
         return {(path, edge.receiver) for edge in exports if edge.name in names}
+
+
+def handed_on(tables: Tables, call: Reference, edges: Iterable[Reference]) -> list[Unit]:
+    """Return what a file imports as `call.name` through others, perhaps from another name.
+
+    `edges` are those of the file.
+    """
+    whole = any(edge.receiver == call.name and edge.name == edge.module for edge in edges)
+    names = (call.name, *(WHOLE_NAMES if whole else ()))
+    waiting = [(call.path, without_class(call.module), name) for name in names]
+    units: list[Unit] = []
+    for importer, module, name in waiting:  # which grows
+        for path in _files_at(tables, importer, module):
+            imports = [edge for edge in tables.references(path=[path]) if edge.kind == "import"]
+            names = (name, *(e.name for e in imports if not e.module and e.receiver == name))
+            own = (unit for unit in tables.in_file(path) if unit.is_definition)
+            units += [u for u in own if u.name in names and u.name == u.qualified_name]
+            for edge in imports if len(waiting) < MOST_PASSED else ():
+                is_whole, everything = edge.name == edge.module, edge.receiver == WILDCARD
+                if edge.module and (everything or (edge.receiver or edge.name) in names):
+                    known_as = "default" if is_whole else edge.name
+                    step = (path, edge.module, name if everything else known_as)
+                    waiting += [step] * (step not in waiting)
+    return list(dict.fromkeys(units))
+
+
+def _files_at(tables: Tables, importer: str, module: str) -> list[str]:
+    language, files = language_name(importer), tables.catalogue().by_file_name
+    if language_called(language).import_rule not in ("relative", "dotted"):
+        return []
+    paths = [path for name in file_names(language, module) for path in files.get(name, ())]
+    return [path for path in paths if import_evidence(language, importer, module, path)]

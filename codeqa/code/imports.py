@@ -27,7 +27,12 @@ def import_evidence(
     Languages without a rule give 0.
     """
     of = language_called(language)
-    if own_module and f"{module}/".startswith(f"{own_module}/"):
+    if of.import_rule == "crate" and own_module:
+        crate, _, inside = module.partition("::")
+        if crate == own_module.replace("-", "_"):
+            files = _crate_files("src/", inside.split("::") if inside else [])
+            return IMPORTED if path in files else NONE
+    elif own_module and f"{module}/".startswith(f"{own_module}/"):
         folder = module[len(own_module) + 1 :]
         return IMPORTED if dirname(path) == folder and path.endswith(of.import_files) else NONE
     if path == importer and not module.startswith(("super", "self", "crate")):
@@ -45,6 +50,11 @@ def import_evidence(
     return IMPORTED if sure else IMPORTED_LOOSELY
 
 
+def without_class(module: str) -> str:
+    """Return an address without the class of a receiver behind it."""
+    return module[:1] + module[1:].partition("#")[0]
+
+
 def split_address(module: str) -> tuple[str, str]:
     """Return an address without its last word, and that word."""
     for separator in ("::", "\\", "."):
@@ -52,6 +62,14 @@ def split_address(module: str) -> tuple[str, str]:
             head, _, tail = module.rpartition(separator)
             return head or separator, tail
     return "", module
+
+
+def file_names(language: str, module: str) -> set[str]:
+    """Return the names, without folders, of the files that an import may lead to."""
+    files, of = _relative_files(language, module), language_called(language)
+    if of.import_rule != "relative":
+        files = [module.replace(".", "/") + file for file in of.import_files]
+    return {basename(file) for file in files}
 
 
 def _dotted(language: Language, importer: str, module: str, path: str) -> bool:

@@ -217,7 +217,9 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
     for definition in definitions:
         start, end = definition.start, definition.end
         while stack and (
-            stack[-1].end <= start or (stack[-1].start == start and stack[-1].end == end)
+            stack[-1].end <= start
+            or (stack[-1].start == start and stack[-1].end == end)
+            or stack[-1].kind == CONSTANT
         ):
             stack.pop()
         parent = stack[-1] if stack else None

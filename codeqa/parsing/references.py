@@ -74,6 +74,8 @@ _WRITTEN_TYPE = re.compile(
 _MADE = re.compile(r"\(?(?:new ([\w.]+)|((?:\w+[.])*[A-Z]\w*))\((?:[^()]|\([^()]*\))*\)\)?")
 """A receiver that is made there: `new Client(url)`, `Client(url)`."""
 
+_LAST_STRING = re.compile(r"""(?:["'}]|\$\w+)([^"'{}$]+)["']\)*\Z""")
+"""The last string of an address: `__DIR__.'/file.php'`, `"$folder/file.php"`."""
 _ADDRESS_QUOTES = "\"'`<>"
 _NAME_QUOTES = ("`", '"', "[")
 """What a quoted identifier begins with (SQL, Kotlin, Swift)."""
@@ -134,7 +136,9 @@ def _import_of(source: Source, captures: Captures) -> tuple[int, str, str, str]:
     }
     if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
         text["import.module"] = separator.join(map(source.text_of, modules))
-    module = "".join(text.get("import.module", "").split()).strip(_ADDRESS_QUOTES)
+    module = "".join(text.get("import.module", "").split())
+    quoted = _LAST_STRING.search(module)
+    module = quoted[1] if quoted else module.strip(_ADDRESS_QUOTES)
     name = text.get("import.name", "").strip(_ADDRESS_QUOTES)
     if path := "".join(text.get("import.path", "").split()):
         module, _, name = path.rpartition(separator or ".")
@@ -210,6 +214,10 @@ class Resolver:
                 return (name, "", *self._pick(self._visible(candidates), SAME_FILE))
             if self.language.implicit_self and (owner := _owner_of(scope)):
                 return (name, "", *self._inherited(owner, name))
+            if scope is None and self.language.code:  # markup names what a component's object has
+                owners = [members[name] for members in self.owned.values() if name in members]
+                if len(owners) == 1:
+                    return (name, "", *self._pick(owners[0], INHERITED))
         return (name, "", None, 0.0)
 
     def _enclosing(
@@ -468,8 +476,9 @@ def _resolved(
     receiver, module, confidence = "", "", 0.0
     target: Definition | None = None
     name = source.slice(start, end)
-    if quoted := name[:1] in _NAME_QUOTES:
-        name = clean_name(name)
+    prefix = source.language.name_prefix
+    if quoted := name[:1] in _NAME_QUOTES or (prefix != "" and name.startswith(prefix)):
+        name = clean_name(name).removeprefix(prefix)
     if receiver_node is not None:
         first, last = receiver_node.start_byte, receiver_node.end_byte
         receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "\n"

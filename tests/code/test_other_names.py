@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.code.calls import callees, callers
 from codeqa.code.names import same_named
 from codeqa.code.usages import usages
 from codeqa.parsing import parse_file
@@ -78,6 +79,8 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
         "async function f() { const n = (await import('./count')).default; n(); }\n",
         "function f() { const n = require('./count').default; n(); }\n",
         "import n = require('./count');\nfunction f() { n(); }\n",
+        "import { default as n } from './count';\nfunction f() { n(); }\n",
+        "const a_1 = __importDefault(require('./count'));\nfunction f() { (0, a_1.default)(); }\n",
         "let n;\nif (a) n = require('./count');\nfunction f() { n(); }\n",
     )},
     **{f"by {address}": (
@@ -162,7 +165,56 @@ def test_callers_by_another_name_are_found(
     unit = max((u for u in units if u.qualified_name == name), key=lambda u: u.path)
     sites = [site for site in usages(tables, unit) if site.reference.kind == "call"]
     sure = [site.reference.unit_id for site in sites if site.confidence > 0.6]
-    assert {around.name for around in tables.by_ids(sure)} == callers
+    users = tables.by_ids(sure)
+    assert {around.name for around in users} == callers
+    for around in (user for user in users if user.is_method):
+        assert unit.id in {call.called.id for call in callees(tables, around) if call.sure}
+
+
+SYMBOLS = (
+    "before_action %s, only: [:x]", "after_save %s", "validate %s", "rescue_from E, with: %s",
+    "go :x, if: [%s]", "a.map(&%s)", "send(%s, 1)", "a.public_send(%s)", "helper_method %s",
+    "private %s", "alias_method :two, %s", "delegate %s, to: :a", "set_callback :a, %s",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", SYMBOLS)
+def test_a_symbol_that_names_a_method_is_a_use_of_it(line: str) -> None:
+    edges = parse_file("a.rb", f"class A\n  {line.replace('%s', ':one')}\nend\n".encode())
+    places = [(edge.line, edge.column) for edge in edges.references if edge.name == "one"]
+    assert places[:1] == [(2, line.index("%s") + 4)]
+
+
+def test_the_markup_of_a_component_uses_what_its_object_has() -> None:
+    code = """<template><b @click="go(1)">{{ total }}</b></template>
+<script>
+export default { computed: { total() {} }, methods: { go() {} } }
+</script>
+"""
+    parsed = parse_file("A.vue", code.encode())
+    names = {unit.id: unit.name for unit in parsed.units}
+    used = {names.get(edge.target) for edge in parsed.references if edge.line == 1}
+    assert used == {"go", "total"}
+
+
+def test_each_name_of_an_assignment_of_several_is_a_constant() -> None:
+    code = "AA, BB = 1, 2\nCC = DD = 3\n(EE, FF) = f()\nclass G:\n    HH, II = 1, 2\n"
+    units = parse_file("a.py", code.encode()).units
+    names = [unit.name for unit in units if unit.kind == "constant"]
+    assert names == ["AA", "BB", "CC", "DD", "EE", "FF", "HH", "II"]
+
+
+def test_the_tests_of_a_crate_import_it_by_its_name(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, {
+        "Cargo.toml": '[package]\nedition = "2021"\nname = "my-shop"\n',
+        "src/lib.rs": "pub mod cart;\npub fn total() {}\n", "src/cart.rs": "pub fn add() {}\n",
+        "other/src/cart.rs": "pub fn total() {}\npub fn add() {}\n",
+        "tests/it.rs": "use my_shop::total;\nuse my_shop::cart;\n"
+        "fn f() { total(); }\nfn g() { cart::add(); }\n",
+    })  # fmt: skip
+    units = [*same_named(tables, "total"), *same_named(tables, "add")]
+    names = {unit.path: [c.caller.name for c in callers(tables, unit)[0]] for unit in units}
+    assert names == {"other/src/cart.rs": [], "src/lib.rs": ["f"], "src/cart.rs": ["g"]}
 
 
 VALUES = {

@@ -52,12 +52,13 @@
   right: (call_expression
     function: (identifier) @_require arguments: (arguments . (string) @import.module))
   (#eq? @_require "require") (#match? @_exports "^(module[.])?exports$"))
-; const a = require("b") · await import("b") · lazy(() => import("b")) · require("b").c() · require("b")()
+; const a = require("b") · await import("b") · lazy(() => import("b")) · wrapped(require("b")) · require("b").c() · require("b")()
 ([(variable_declarator name: (identifier) @import.alias value: [
     (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module))
     (await_expression (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)))
-    (call_expression arguments: (arguments . (arrow_function body:
-      (call_expression function: (import) @_require arguments: (arguments . (string) @import.module)))))])
+    (call_expression arguments: (arguments . [
+      (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+      (arrow_function body: (call_expression function: (import) @_require arguments: (arguments . (string) @import.module)))]))])
   (assignment_expression left: (identifier) @import.alias right: (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)))
   (_ object: (call_expression function: [(identifier) (import)] @_require arguments: (arguments . (string) @import.module)) @import.alias)
   (call_expression function:

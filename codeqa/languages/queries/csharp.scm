@@ -145,35 +145,21 @@
   (#eq? @_readonly "readonly"))
 
 ; --- what a variable holds -------------------------------------------------------------
-(variable_declaration
-  type: [
-    (identifier) @variable.type
-    (generic_name . (identifier) @variable.type)
-    (qualified_name name: (identifier) @variable.type)
-    (nullable_type type: (identifier) @variable.type)
-  ]
-  (variable_declarator name: (identifier) @variable))
+(variable_declaration type: [
+  (identifier) @variable.type (generic_name) @variable.type (nullable_type) @variable.type
+  (qualified_name name: (identifier) @variable.type)
+] (variable_declarator name: (identifier) @variable))
 (variable_declaration (variable_declarator name: (identifier) @variable
   (object_creation_expression type: [
-    (identifier) @variable.type
-    (generic_name . (identifier) @variable.type)
+    (identifier) @variable.type (generic_name) @variable.type
     (qualified_name name: (identifier) @variable.type)
   ])))
-(property_declaration
-  type: [
-    (identifier) @variable.type
-    (generic_name . (identifier) @variable.type)
-    (nullable_type type: (identifier) @variable.type)
-  ]
+(property_declaration type: [(identifier) (generic_name) (nullable_type)] @variable.type
   name: (identifier) @variable)
-(parameter
-  type: [
-    (identifier) @variable.type
-    (generic_name . (identifier) @variable.type)
-    (qualified_name name: (identifier) @variable.type)
-    (nullable_type type: (identifier) @variable.type)
-  ]
-  name: (identifier) @variable)
+(parameter type: [
+  (identifier) @variable.type (generic_name) @variable.type (nullable_type) @variable.type
+  (qualified_name name: (identifier) @variable.type)
+] name: (identifier) @variable)
 (foreach_statement type: (identifier) @variable.type left: (identifier) @variable)
 (declaration_pattern type: (identifier) @variable.type name: (identifier) @variable)
 (declaration_expression type: (identifier) @variable.type name: (identifier) @variable)

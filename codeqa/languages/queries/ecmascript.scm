@@ -81,7 +81,7 @@
   (import_clause (named_imports (import_specifier name: (_) @import.name !alias)))
   source: (string) @import.module)
 (import_statement
-  (import_clause (named_imports (import_specifier name: (_) @import.name alias: (_) @import.alias)))
+  (import_clause (named_imports (import_specifier name: _ @import.name alias: (_) @import.alias)))
   source: (string) @import.module)
 (import_statement
   (import_clause (namespace_import (identifier) @import.alias)) source: (string) @import.module)
@@ -111,6 +111,8 @@
 (call_expression function: (identifier) @reference.call)
 (call_expression function: (_
   object: (_) @receiver property: [(property_identifier) (private_property_identifier)] @reference.call))
+(call_expression function: (parenthesized_expression [(sequence_expression (identifier) @reference.call .)
+  (sequence_expression (member_expression object: (_) @receiver property: (_) @reference.call) .)]))
 (new_expression constructor: (identifier) @reference.call)
 (new_expression constructor: (_ object: (_) @receiver property: (_) @reference.call))
 (call_expression function: (await_expression (identifier) @reference.call))

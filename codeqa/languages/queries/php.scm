@@ -107,70 +107,28 @@
   (namespace_use_clause . [(name) (qualified_name)] @import.path alias: (name)? @import.alias))
 
 ; The path is the string in `__DIR__ . '/file.php'`.
-(require_once_expression [
-  (string (string_content) @import.module @import.wildcard)
-  (encapsed_string (string_content) @import.module @import.wildcard)
-  (binary_expression right: [
-    (string (string_content) @import.module @import.wildcard)
-    (encapsed_string (string_content) @import.module @import.wildcard)
-  ])
-  (parenthesized_expression [
-    (string (string_content) @import.module @import.wildcard)
-    (binary_expression right: (string (string_content) @import.module @import.wildcard))
-  ])
-]) @import
-(require_expression [
-  (string (string_content) @import.module @import.wildcard)
-  (encapsed_string (string_content) @import.module @import.wildcard)
-  (binary_expression right: [
-    (string (string_content) @import.module @import.wildcard)
-    (encapsed_string (string_content) @import.module @import.wildcard)
-  ])
-  (parenthesized_expression [
-    (string (string_content) @import.module @import.wildcard)
-    (binary_expression right: (string (string_content) @import.module @import.wildcard))
-  ])
-]) @import
-(include_once_expression [
-  (string (string_content) @import.module @import.wildcard)
-  (encapsed_string (string_content) @import.module @import.wildcard)
-  (binary_expression right: [
-    (string (string_content) @import.module @import.wildcard)
-    (encapsed_string (string_content) @import.module @import.wildcard)
-  ])
-  (parenthesized_expression [
-    (string (string_content) @import.module @import.wildcard)
-    (binary_expression right: (string (string_content) @import.module @import.wildcard))
-  ])
-]) @import
-(include_expression [
-  (string (string_content) @import.module @import.wildcard)
-  (encapsed_string (string_content) @import.module @import.wildcard)
-  (binary_expression right: [
-    (string (string_content) @import.module @import.wildcard)
-    (encapsed_string (string_content) @import.module @import.wildcard)
-  ])
-  (parenthesized_expression [
-    (string (string_content) @import.module @import.wildcard)
-    (binary_expression right: (string (string_content) @import.module @import.wildcard))
-  ])
-]) @import
+([
+  (require_once_expression (_) @import.module @import.wildcard)
+  (require_expression (_) @import.module @import.wildcard)
+  (include_once_expression (_) @import.module @import.wildcard)
+  (include_expression (_) @import.module @import.wildcard)
+] (#match? @import.module "[\"'][^\"']+[\"'][)\\s]*$"))
 
 (const_declaration (const_element (name) @name)) @definition.constant
 
 ; --- what a variable holds -------------------------------------------------------------
 (property_declaration
-  type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+  type: [(named_type) (optional_type)] @variable.type
   (property_element name: (variable_name (name) @variable.member)))
 (property_promotion_parameter
-  type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+  type: [(named_type) (optional_type)] @variable.type
   name: (variable_name (name) @variable.member))
 ([
   (property_promotion_parameter
-    type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+    type: [(named_type) (optional_type)] @variable.type
     name: (variable_name) @variable)
   (simple_parameter
-    type: [(named_type (name) @variable.type) (optional_type (named_type (name) @variable.type))]
+    type: [(named_type) (optional_type)] @variable.type
     name: (variable_name) @variable)
 ])
 (assignment_expression

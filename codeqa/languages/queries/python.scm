@@ -32,6 +32,12 @@
   (#any-of? @_make "TypeVar" "ParamSpec" "NewType" "NamedTuple" "namedtuple" "TypedDict")))
 
 ; names of a module or class that are bound to a value
+([(module (expression_statement (assignment
+    left: [(pattern_list (identifier) @name) (tuple_pattern (identifier) @name)]) @definition.constant))
+  (class_definition body: (block (expression_statement (assignment
+    left: [(pattern_list (identifier) @name) (tuple_pattern (identifier) @name)]) @definition.constant)))])
+(module (expression_statement (assignment right:
+  (assignment left: (identifier) @name right: (_)) @definition.constant)))
 ((module (expression_statement (assignment left: (identifier) @name right: (_)) @definition.constant)
   . (expression_statement (string) @doc)?)
   (#not-match? @name "^__"))

@@ -13,7 +13,7 @@
 ; Point = Struct.new(:x, :y) do … end
 ((assignment
   left: (constant) @name
-  right: (call
+  right: (_
     receiver: (constant) @_class
     method: (identifier) @_new
     block: (_ body: (_) @body)?)) @definition.class
@@ -82,11 +82,11 @@
   right: (lambda body: (_) @body)) @definition.lambda
 ((assignment
   left: [(constant) @name (identifier) @name]
-  right: (call !receiver method: (identifier) @_lambda block: (_ body: (_)? @body))) @definition.lambda
+  right: (_ !receiver method: (identifier) @_lambda block: (_ body: (_)? @body))) @definition.lambda
   (#any-of? @_lambda "lambda" "proc"))
 ((assignment
   left: [(constant) @name (identifier) @name]
-  right: (call receiver: (constant) @_proc method: (identifier) @_new block: (_ body: (_)? @body))) @definition.lambda
+  right: (_ receiver: (constant) @_proc method: (identifier) @_new block: (_ body: (_)? @body))) @definition.lambda
   (#eq? @_proc "Proc")
   (#eq? @_new "new"))
 
@@ -106,7 +106,7 @@
   (#any-of? @_mixin "include" "extend" "prepend"))
 ((assignment
   left: (constant)
-  right: (call
+  right: (_
     receiver: (constant) @_class
     method: (identifier) @_new
     arguments: (argument_list . [
@@ -128,7 +128,17 @@
 (call receiver: (identifier) @reference.value)
 (body_statement (identifier) @reference.value)
 (argument_list (identifier) @reference.value)
-(block_argument (simple_symbol) @reference.value)
+
+; A symbol is a method's name in `map(&:name)`, `send(:name)`, `before_action :name, if: :other?`.
+(block_argument (simple_symbol) @reference.call) @receiver
+(argument_list (simple_symbol) @reference.value)
+((call method: (identifier) @_by arguments: (argument_list (simple_symbol) @reference.use))
+  (#match? @_by "^((skip_|prepend_|append_)?(before|after|around)_.+|(|public_)send|__send__|try!?|(public_|instance_|)method|validate|rescue_from|helper_method|delegate|set_callback|alias_method|private|protected|public|module_function|memoize)$"))
+((pair key: (hash_key_symbol) @_key value: (simple_symbol) @reference.use)
+  (#any-of? @_key "if" "unless" "with" "to" "only_if"))
+((pair key: (hash_key_symbol) @_key value: (array (simple_symbol) @reference.use))
+  (#any-of? @_key "if" "unless"))
+(alias alias: [(identifier) @reference.use (simple_symbol) @reference.use])
 
 ; --- imports
 
@@ -140,11 +150,11 @@
 
 ; --- constants
 
-(assignment left: (constant) @name) @definition.constant
+(assignment left: [(constant) @name (left_assignment_list (constant) @name)]) @definition.constant
 
 ; --- what a variable holds -------------------------------------------------------------
 (assignment left: (identifier) @variable
-  right: (call receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
+  right: (_ receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
 (assignment left: (instance_variable) @variable.member
-  right: (call receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
+  right: (_ receiver: (constant) @variable.type method: (identifier) @_new) (#eq? @_new "new"))
 (assignment left: (instance_variable) @variable.member right: (identifier) @variable.copied)

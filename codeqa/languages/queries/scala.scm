@@ -126,13 +126,9 @@
   (val_definition pattern: (identifier) @name) @definition.constant))
 
 ; --- what a variable holds -------------------------------------------------------------
-(class_parameter name: (identifier) @variable
-  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
-(parameter name: (identifier) @variable
-  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
-(val_definition pattern: (identifier) @variable
-  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
-(var_definition pattern: (identifier) @variable
-  type: [(type_identifier) @variable.type (generic_type type: (type_identifier) @variable.type)])
+(class_parameter name: (identifier) @variable type: (_) @variable.type)
+(parameter name: (identifier) @variable type: (_) @variable.type)
+(val_definition pattern: (identifier) @variable type: (_) @variable.type)
+(var_definition pattern: (identifier) @variable type: (_) @variable.type)
 (val_definition pattern: (identifier) @variable
   value: (instance_expression . (type_identifier) @variable.type))

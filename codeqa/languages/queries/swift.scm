@@ -94,17 +94,12 @@
 ; --- what a variable holds -------------------------------------------------------------
 (property_declaration
   name: (pattern bound_identifier: (simple_identifier) @variable)
-  (type_annotation [
-    (user_type . (type_identifier) @variable.type .)
-    (optional_type wrapped: (user_type . (type_identifier) @variable.type .))
-  ]))
+  (type_annotation [(user_type) (optional_type)] @variable.type))
 (property_declaration
   name: (pattern bound_identifier: (simple_identifier) @variable)
   value: (call_expression . (simple_identifier) @variable.type)
   (#match? @variable.type "^[A-Z]"))
-(parameter (simple_identifier) @variable . (user_type . (type_identifier) @variable.type .))
-(parameter (simple_identifier) @variable
-  . (optional_type (user_type . (type_identifier) @variable.type .)))
+(parameter (simple_identifier) @variable . [(user_type) (optional_type)] @variable.type)
 (assignment
   target: (directly_assignable_expression (navigation_expression
     target: (self_expression) suffix: (navigation_suffix suffix: (simple_identifier) @variable.member)))
