@@ -17,7 +17,7 @@ TASKS = {  # a message, the result without a model
     f'### Output:\nJSON format: {{ "title": "a title" }}{TALK}': f'{{"title": "{TITLE}"}}',
     "### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history.\n"
     f'### Output:\nJSON format: {{ "tags": ["tag1", "tag2"] }}{TALK}': '{"tags": []}',
-    "### Task:\nSuggest 3-5 relevant follow-up questions that the user might ask.\n"
+    "### Task:\nSuggest 3-5 relevant follow-up questions, based on the chat history.\n"
     f'JSON format: {{ "follow_ups": ["Question 1?"] }}{TALK}': '{"follow_ups": []}',
     "### Task:\nAnalyze the chat history to determine the necessity of search queries.\n"
     f'{{\n  "queries": ["query1", "query2"]\n}}{TALK}': '{"queries": []}',
@@ -46,12 +46,15 @@ Based on the conversation so far, provide a concise description of this session 
 Your task is to reflect the likely facial expression through a fitting emoji.
 使用四到五个字直接返回这句话的简要主题，不要解释
 Suggest three follow-up questions for this chat.
+Generate a concise commit message in the imperative form for the following Git diff.
+Here is the query: x. Create a concise, 3-5 word phrase as a title for the previous query.
 """.strip().splitlines()
 RULES = """
 You are a title generator. You output ONLY a thread title. Nothing else.
 You are a professional conversation summarizer. Generate a concise title.
 You are an expert in crafting pithy titles for chatbot conversations.
 You are an expert software engineer that generates concise, one-line Git commit messages.
+You are an expert at writing Git commits. Your job is to write a short clear commit message.
 You are a summarization AI. You'll never answer a user's question directly.
 Analyze if this message indicates a new conversation topic.
 Create a short descriptive title for this conversation.
@@ -76,6 +79,8 @@ Please write down in 5 words what `load_order` does
 Write a summary of how sessions are signed
 where does it summarize a conversation?
 Summarize this repository
+Task: add the history to the chat
+Suggest a better description for the error message.
 """.strip().splitlines()
 
 
