@@ -159,7 +159,8 @@ class Chat:
             return Failed(stream.error, stream.saved_as)
         if not (stream.finished and routed and checked):
             return events.Stopped(stream.saved_as)
-        return Done(stream.record(), stream.saved_as, checked.revised, routed.facts)
+        revised = checked.revised or (stream.answer if stream.retracted else "")
+        return Done(stream.record(), stream.saved_as, revised, routed.facts)
 
 
 @contextmanager

@@ -64,10 +64,9 @@ it: the first for a text that begins like an announcement, the second for any ot
 _ABOUT_TO = re.compile(r"\W*(?:i|let me|let's|first|to answer|looking|checking)\b", re.IGNORECASE)
 LONGEST_LOOKS = 4_000
 """Characters of looks after which the request is stopped."""
-TOO_LONG = (
-    "The whole context was too long for this model: part of the code was sent, and no earlier "
-    "questions."
-)
+PART_SENT = "The whole context was too long for this model: part of the code was sent"
+TOO_LONG = f"{PART_SENT}, and no earlier questions."
+ALONE = "The whole context was too long for this model: no earlier questions were sent."
 
 
 def build_messages(gathered: Gathered, config_dir: Path | None = None) -> list[dict[str, Any]]:
@@ -225,6 +224,9 @@ def ask_model(
                     calls.append(piece)
                 elif isinstance(piece, TokenUsage | Reasoning | RetryWait):
                     thoughts.feed(piece.text if isinstance(piece, Reasoning) else "")
+                    if isinstance(piece, Reasoning) and piece.retracts:
+                        citations = CitationWriter(block.chunks, code)
+                        written, text, pending = WrittenCalls(signatures), "", ""
                     yield piece
                 else:
                     piece = written.feed(piece)
@@ -245,8 +247,9 @@ def ask_model(
     calls = calls or (read_looks(text) if by_lines else []) or others
     if not calls:
         yield citations.feed(pending) + citations.close()
-    elif rest := citations.close() if pending != text else "":
-        yield rest + "\n\n"
+    else:
+        rest = citations.close() if pending != text else ""
+        yield f"{rest}\n\n" if rest else ""
     return calls, text, pending
 
 

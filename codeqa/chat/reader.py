@@ -18,7 +18,15 @@ from typing import Any
 
 from codeqa.chat.events import ToolStep
 from codeqa.chat.looks import LOOK_TOOLS
-from codeqa.chat.messages import TOO_LONG, Reply, ask_model, build_messages, characters_left, shrink
+from codeqa.chat.messages import (
+    ALONE,
+    TOO_LONG,
+    Reply,
+    ask_model,
+    build_messages,
+    characters_left,
+    shrink,
+)
 from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import AnswerPiece, Gathered
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
@@ -46,6 +54,9 @@ MOST_MISUSES = 2
 """Rounds with only wrong or repeated looks after which the model has to answer."""
 ANSWER_NOW = "Answer the question now, from what you have seen; no more looks."
 NO_LOOKS = "The model could not look further ({}), so the answer uses only the code found before."
+MOST_HALVED = 2
+"""Refusals of a request as too long after which less code is sent."""
+NO_TOOLS = "The model was asked again without tools ({})."
 SUMMARY_CHARACTERS = 120
 ASKED_AGAIN = "The code found so far does not answer this. The model wanted to look at: {}.\n"
 KEPT_CHARACTERS = 400
@@ -148,7 +159,7 @@ class Reader:
             room = characters_left(alone, gathered.window)
             if room < 0:
                 smaller = shrink(gathered, len(gathered.block.text) + room)
-                return _Attempt(smaller, self.rounds, by_lines, TOO_LONG)
+                return _Attempt(smaller, self.rounds, by_lines, _left_out(gathered, smaller))
         return _Attempt(gathered, self.rounds, by_lines)
 
     def follow(
@@ -317,25 +328,31 @@ class _Attempt:
     rounds: int
     by_lines: bool
     warning: str = ""
-    halved: bool = False
-    """True if half of the code was left out."""
+    halved: int = 0
+    """How often half of the code was left out."""
 
 
 def _next_attempt(attempt: _Attempt, reading: _ReaderState, error: ModelError) -> _Attempt:
     """Return how to ask the model after `error`, or raise that."""
     is_too_long = isinstance(error, ContextLengthError) and not reading.done
-    if is_too_long and not attempt.halved:
+    if is_too_long and attempt.halved < MOST_HALVED:
         smaller = shrink(attempt.gathered)
         if smaller == attempt.gathered:
             raise error
-        return _Attempt(smaller, 0, attempt.by_lines, TOO_LONG, halved=True)
+        warning = attempt.warning or _left_out(attempt.gathered, smaller)
+        return _Attempt(smaller, 0, attempt.by_lines, warning, attempt.halved + 1)
     if isinstance(error, RateLimitError) or not reading.rounds:
         raise error
     if not attempt.by_lines and not reading.done:
-        return replace(attempt, by_lines=True)
-    warning = NO_LOOKS.format(error.message.rstrip("."))
+        warning = f"{attempt.warning} {NO_TOOLS.format(error.message.rstrip('.'))}".strip()
+        return replace(attempt, by_lines=True, warning=warning)
+    warning = f"{attempt.warning} {NO_LOOKS.format(error.message.rstrip('.'))}".strip()
     gathered = replace(attempt.gathered, block=reading.block())
     return replace(attempt, gathered=gathered, rounds=0, warning=warning)
+
+
+def _left_out(whole: Gathered, smaller: Gathered) -> str:
+    return ALONE if smaller.block is whole.block else TOO_LONG
 
 
 def _also_found(gathered: Gathered) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from codeqa.chat.events import (
     ToolStep,
     as_json,
 )
-from codeqa.chat.messages import count_tokens, earlier_answer
+from codeqa.chat.messages import PART_SENT, count_tokens, earlier_answer
 from codeqa.chat.record import (
     BROKE_OFF,
     EarlierAnswer,
@@ -107,6 +107,8 @@ class Stream:
     thinking_until: float = 0.0
     pieces: list[str] = field(default_factory=list)
     """The answer as it was streamed."""
+    retracted: bool = False
+    """True if text was streamed that turned out to be reasoning."""
     checker: CitationChecker | None = None
     """Checker of the citations so far."""
 
@@ -168,6 +170,9 @@ class Stream:
             yield events.Waiting(piece.text, piece.seconds, piece.begins)
             return
         if isinstance(piece, Reasoning):
+            if piece.retracts:
+                self.thoughts += self.pieces
+                self.pieces, self.checker, self.retracted = [], None, True
             self.thinking_until = time.perf_counter()
             self.thinking_since = self.thinking_since or self.thinking_until
             self.thoughts.append(well_formed(piece.text))
@@ -233,6 +238,8 @@ class Stream:
         request = self.request or ModelRequest()
         checked = self.checked or Checked()
         warnings = self.warnings + [request.warning]
+        if PART_SENT in request.warning:
+            warnings = [one for one in warnings if one != gathered.block.note]
         if self.usage.cut:
             warnings.append(CUT_ANSWER)
         hook_problems = gathered.problems + checked.problems

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -25,7 +24,15 @@ from urllib.parse import quote
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError
 from codeqa.hosts import keep_needed_headers, leads_here
 from codeqa.llm.answer import ENDED_EARLY, LONGEST_ANSWER, AnswerReader
-from codeqa.llm.failures import explain, failure
+from codeqa.llm.body import BodyReader
+from codeqa.llm.failures import (
+    explain,
+    failure,
+    refusal_in,
+    refused_form,
+    server_words,
+    unusable_setting,
+)
 from codeqa.llm.loop import in_background
 from codeqa.llm.providers import PROVIDERS, ModelAddress, is_model_name, provider_at, provider_named
 from codeqa.llm.values import (
@@ -33,6 +40,7 @@ from codeqa.llm.values import (
     Message,
     Piece,
     RetryWait,
+    answer_text,
     clean_text,
     estimate_messages,
     message_text,
@@ -50,6 +58,7 @@ PAUSES = (0.5, 2.0)
 """Seconds before each further try of a request that failed, unless the server names a time."""
 LONGEST_WAIT = 60.0  # seconds; a longer wait fails at once
 CONNECT_SECONDS = 5.0
+REST_SECONDS = 0.2  # for what follows the end of an answer
 FETCH_SECONDS = 10.0
 LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds
 TOOLS_SECONDS = 3_600.0  # before tools are offered again to a server that seemed to refuse them
@@ -61,7 +70,6 @@ _WINDOW_FIELDS = (
     "max_model_len", "loaded_context_length", "context_length", "context_window", "n_ctx",
 )  # fmt: skip
 """Fields of a listed model, or of its `meta`, that hold its window."""
-_REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 
 Put = Callable[[Piece], None]
 Clock = Callable[[], float]
@@ -80,7 +88,7 @@ class Model:
         self.name, self.host = address.name, address.host
         self._provider = provider_named(address.provider or "custom")
         self._timeout = timeout
-        self._plain = False
+        self._refused: frozenset[str] = frozenset()  # forms of requests, as in `refused_form`
         self._client: AsyncOpenAI | None = None
         self._window, self._window_asked = 0, -WINDOW_SECONDS
         self._tools_refused_until = -math.inf
@@ -150,8 +158,7 @@ class Model:
 
     def complete(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> str:
         """Return the text of the answer as far as it came; `options` are those of `stream`."""
-        pieces = self.stream(messages, max_tokens=max_tokens, **options)
-        return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
+        return well_formed(answer_text(self.stream(messages, max_tokens=max_tokens, **options)))
 
     def list_models(self) -> list[str]:
         """Return the names of the models that the server lists. Raises ModelError."""
@@ -224,11 +231,15 @@ class Model:
         if self._client is None:
             from openai import AsyncOpenAI
 
+            try:
+                http_client = _http_client(self.address, self._timeout)
+            except (ImportError, OSError, ValueError) as error:
+                raise unusable_setting(error, self.address) from None
             self._client = client = AsyncOpenAI(
                 api_key="set by the HTTP client",
                 base_url=self.address.base_url,
                 max_retries=0,  # the SDK's own retries are not reported
-                http_client=_http_client(self.address, self._timeout),
+                http_client=http_client,
             )
             weakref.finalize(self, lambda: in_background(client.close())).atexit = False
         return self._client
@@ -240,7 +251,8 @@ class Model:
         tools: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
         text = well_formed(json.dumps(list(messages), ensure_ascii=False))
-        body = {"model": self.address.model, "messages": json.loads(text), "stream": True}
+        body = {"model": self.address.model, "messages": json.loads(text), "stream": True,
+                "stream_options": {"include_usage": True}}  # fmt: skip
         if tools:
             body["tools"] = list(tools)
         if max_tokens is not None:
@@ -249,20 +261,27 @@ class Model:
 
     async def _answer(self, body: dict[str, Any], retries: int, put: Put) -> None:
         """Make the request and `put` its pieces."""
-        answer, with_tools = AnswerReader(), "tools" in body
-        stream: Any = None
-        try:
-            stream = await self._begin(body, retries, put)
-            async with stream:
-                await self._read(stream, answer, with_tools, put)
-        except Exception as error:
-            # Once the model has given its reason to finish, all that mattered has come.
-            if isinstance(error, ModelError) or not answer.reason:
-                raise explain(error, self.address, answer.begun) from None
+        with_tools, refused = "tools" in body, self._refused
+        while True:
+            answer, reader = AnswerReader(), BodyReader()
+            try:
+                stream = await self._begin(_in_other_form(body, refused), retries, put)
+                async with stream:
+                    await self._read(stream, reader, answer, with_tools, put)
+                break
+            except Exception as error:
+                if not answer.length and (form := refused_form(error, refused)):
+                    refused |= {form}
+                    continue
+                # Once the model has given its reason to finish, all that mattered has come.
+                if isinstance(error, ModelError) or not answer.reason:
+                    raise explain(error, self.address, answer.begun) from None
+                break
+        self._refused = refused
         rest = answer.rest()
         if rest:
             put(rest)
-        self._check_end(answer, bool(rest), with_tools, stream.has_end)
+        self._check_end(answer, reader, bool(rest), with_tools)
         if with_tools:
             for call in answer.calls:
                 put(call)
@@ -270,8 +289,13 @@ class Model:
             put(answer.usage)
 
     async def _begin(self, body: dict[str, Any], retries: int, put: Put) -> Any:
-        """Return a `_stream_kind`; `put` a RetryWait each second before a further try."""
-        await self._open()  # loading the client does not count as silence
+        """Return the response; `put` a RetryWait each second before a further try."""
+        client = await self._open()  # loading the client does not count as silence
+
+        from openai import AsyncStream
+
+        post = partial(client.post, "/chat/completions", cast_to=object, stream=True,
+                       stream_cls=AsyncStream[object])  # fmt: skip
         pauses = iter(PAUSES[:retries])
         pause = max(0.0, self._limited_until - time.monotonic())
         failed = failure("rate", self.address, seconds=pause)
@@ -287,7 +311,7 @@ class Model:
                     await self.sleep(pause / whole if left else 0)
             try:
                 async with asyncio.timeout(self._timeout):
-                    return await self._send(body)
+                    return await post(body=body)
             except Exception as error:
                 failed = explain(error, self.address)
                 usual = next(pauses, 0.0)
@@ -295,26 +319,44 @@ class Model:
                 if not pause or not usual:
                     raise
 
-    async def _read(self, stream: Any, answer: AnswerReader, with_tools: bool, put: Put) -> None:
+    async def _read(
+        self, stream: Any, reader: BodyReader, answer: AnswerReader, with_tools: bool, put: Put
+    ) -> None:
         """Collect the events in `answer`; `put` its text and thoughts."""
-        if "event-stream" not in stream.response.headers.get("content-type", ""):
-            raise failure("api", self.address)
-        async for event in stream:
-            for piece in answer.take(event):
+        pieces = stream.response.aiter_bytes()
+        async for value in reader.values(pieces):
+            if error := refusal_in(value):
+                raise error
+            if not answer.came and server_words(value, self.address.key):
+                reader.unread = value
+            for piece in answer.take(value):
                 put(piece)
             if answer.length > LONGEST_ANSWER:
                 why = f": it is longer than {LONGEST_ANSWER:,} characters"
                 raise failure("broke off", self.address, why)
             if with_tools and answer.enough:
                 return
+        if not answer.came and (error := refusal_in({"error": reader.unread})):
+            raise error
+        with suppress(Exception):  # a connection is used again only if all was read
+            async with asyncio.timeout(REST_SECONDS):
+                async for _ in pieces:
+                    pass
 
-    def _check_end(self, answer: AnswerReader, rest: bool, with_tools: bool, has_end: bool) -> None:
+    def _check_end(
+        self, answer: AnswerReader, reader: BodyReader, rest: bool, with_tools: bool
+    ) -> None:
         """Raise ModelError for an answer that is empty or not whole."""
         why = ENDED_EARLY.get(answer.reason, "")
-        complete = answer.reason or has_end or (with_tools and answer.enough)
+        complete = answer.reason or reader.has_end or (with_tools and answer.enough)
         if not (rest or answer.begun or (with_tools and answer.calls)):
-            why = f" without content ({answer.reason or 'it only reasoned'})"
-        elif not complete:
+            if answer.usage and answer.usage.cut and not answer.thought:
+                raise failure("too long", self.address)  # no room was left for the answer
+            if reader.begun and not answer.came:
+                raise failure("api", self.address)
+            reason = answer.reason or ("it only reasoned" if answer.thought else "")
+            raise failure("empty", self.address, why or (f" ({reason})" if reason else ""))
+        if not complete:
             why = ": it ended in the middle"
         if why:
             raise failure("broke off", self.address, why)
@@ -328,53 +370,44 @@ class Model:
         passes = status in (408, 429) or status >= 500 or type(error) is openai.APIConnectionError
         too_long = isinstance(explained, ContextLengthError) or seconds > LONGEST_WAIT
         # A local server that was too slow would only begin the same work anew.
-        if (self._provider.local and not seconds) or not passes or too_long:
+        is_local = self._provider.local and not seconds
+        if is_local or not passes or too_long or refused_form(error, self._refused):
             return 0.0
         self._limited_until = time.monotonic() + seconds
         return seconds or usual
 
-    async def _send(self, body: dict[str, Any]) -> Any:
-        """Return the response, a `_stream_kind`; if its form is refused, send a plainer request."""
-        client = await self._open()
 
-        import openai
-
-        post = partial(client.post, "/chat/completions", cast_to=object, stream=True,
-                       stream_cls=_stream_kind())  # fmt: skip
-        limits = {provider.limit_field for provider in PROVIDERS}
-        plain = {name: value for name, value in body.items() if name not in limits}
-        if not self._plain:
-            try:
-                return await post(body=body | {"stream_options": {"include_usage": True}})
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                too_long = isinstance(explain(error, self.address), ContextLengthError)
-                if too_long or not _REFUSES_FORM.search(str(error.body)):
-                    raise
-        plain["messages"] = [{**one, "content": message_text(one)} for one in body["messages"]]
-        stream = await post(body=plain)
-        self._plain = True
-        return stream
+def _in_other_form(body: Mapping[str, Any], refused: Collection[str]) -> dict[str, Any]:
+    """Return a request without the forms that its server has `refused`."""
+    left_out = {"stream_options"} if refused else set()
+    left_out |= {"stream"} & set(refused)
+    messages = body["messages"]
+    if "plain" in refused:
+        left_out |= {provider.limit_field for provider in PROVIDERS}
+    if {"plain", "system"} & set(refused):
+        messages = [{**one, "content": message_text(one)} for one in messages]
+    if "system" in refused:
+        messages = _alternating(messages)
+    form = {name: value for name, value in body.items() if name not in left_out}
+    return {**form, "messages": messages}
 
 
-@cache
-def _stream_kind() -> Any:
-    """Return the SDK's reader of events with a field that tells whether `[DONE]` came."""
-    import openai
-
-    class EventStream(openai.AsyncStream[Any]):  # type: ignore[misc]
-        has_end = False
-
-        async def _iter_events(self) -> AsyncGenerator[Any, None]:
-            async for event in super()._iter_events():
-                self.has_end |= event.data.startswith("[DONE]")
-                yield event
-
-    return EventStream
+def _alternating(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages of user and model in turn: that of the system begins the user's first."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        role = "user" if message["role"] == "system" else message["role"]
+        if joined and joined[-1]["role"] == role and role != "tool":
+            joined[-1]["content"] += f"\n\n{message['content']}"
+        else:
+            joined.append({**message, "role": role})
+    return joined
 
 
 def _http_client(target: ModelAddress, timeout: float) -> Any:
     """Return a client that sends only the headers that a request needs, and to no other host."""
     import openai
+    from httpx2 import create_ssl_context
 
     list_headers = provider_named(target.provider or "custom").list_headers
 
@@ -390,7 +423,7 @@ def _http_client(target: ModelAddress, timeout: float) -> Any:
         follow_redirects=False,  # another host would get texts that were meant for this one
         # A proxy for the network has no way to a server on this machine.
         trust_env=not leads_here(target.base_url),
-        verify=target.base_url.startswith("https:"),
+        verify=create_ssl_context() if target.base_url.startswith("https:") else False,
     )
 
 
@@ -421,7 +454,7 @@ def generate_bounded(
         sent = messages()
         stop: Cancelled = lambda: time.monotonic() >= until or cancelled()  # noqa: E731
         pieces.extend(model.stream(sent, max_tokens=most_tokens, cancelled=stop, retries=0))
-        text = clean_text("".join(piece for piece in pieces if isinstance(piece, str)))
+        text = clean_text(answer_text(pieces))
         outcome = STOPPED if cancelled() else TIMED_OUT if stop() else DONE
         if outcome == DONE and not usable(text):
             text, outcome = "", EMPTY

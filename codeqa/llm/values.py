@@ -33,6 +33,8 @@ class Reasoning:
     """A piece of a model's reasoning before it answers, where its server sends that."""
 
     text: str
+    retracts: bool = False
+    """True if all text before it turned out to be reasoning too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,17 @@ def message_text(message: Message) -> str:
     if isinstance(content, str):
         return content
     return "\n\n".join(str(part.get("text", "")) for part in content)
+
+
+def answer_text(pieces: Iterable[Piece]) -> str:
+    """Return the text of an answer without the reasoning."""
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.append(piece)
+        elif isinstance(piece, Reasoning) and piece.retracts:
+            texts.clear()
+    return "".join(texts)
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:

@@ -224,6 +224,18 @@ def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
     assert order[-2:] == ["cited", "token"]
 
 
+def test_text_before_the_lone_end_of_a_thought_is_taken_back(
+    engine: Engine, script: Script
+) -> None:
+    thought = "It ends [shop/session.py:1-2] so, after a long while of looking at all the code.\n"
+    script.replies = [stream([thought, "</think>", "\n\n", *ENDS])]
+    events = looking(engine)
+    assert "It ends" in answer(events), "it was told already"
+    assert events[-1].data["revised"] == "".join(ENDS) == kept(engine).answer
+    assert [one.path for one in kept(engine).citations] == ["shop/visit.py"]
+    assert thought.strip() in kept(engine).looked_up[0].text
+
+
 def test_what_a_look_has_shown_may_be_cited_and_is_kept(
     engine: Engine, script: Script, looks: Any
 ) -> None:
@@ -333,6 +345,7 @@ def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
     events = looking(engine)
     assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
     assert ["tools" in body for body in script.bodies] == [True, False, False]
+    assert "this model does not support tools" in events[-1].data["notice"], "in its own words"
     looking(engine)
     assert "tools" not in script.bodies[-1] and f"{LOOK_MARK} symbol" in script.sent[0]["content"]
 

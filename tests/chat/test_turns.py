@@ -577,7 +577,7 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
     script.replies, asked = [context_length()], len(script.bodies)
     last = ask(engine, question)[-1]
-    assert last.kind == "error" and len(script.bodies) == asked + 2, "once again, and no more"
+    assert last.kind == "error" and len(script.bodies) == asked + 3, "twice again, and no more"
     sent = engine.conversations.turn(last.data["turn"]).sent
     assert sent[-1].parts == parts(script.sent[-1]), "the last of what was sent"
 

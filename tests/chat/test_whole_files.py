@@ -8,7 +8,7 @@ import pytest
 from block_grammar import parse_block
 from chat_kit import Open, Script, answer, ask, parts, told
 from indexed import indexed
-from openai_server import stream
+from openai_server import context_length, stream
 
 from codeqa.context.block import ContextBlock
 from codeqa.engine import Engine
@@ -285,6 +285,9 @@ def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(
     paths = {chunk.path for chunk in parse_block(parts(script.sent[-1])[1])}
     assert {"README.md", "shop/session.py", "shop/Basket.cs", "legacy/stock.py"} <= paths
     assert told(events, "done")["notice"] == "Sent whole: 12 of 12 files, 14 KB."
+    script.replies = [context_length(), stream(["It is told in [README.md:1-3]."])]
+    notice = told(ask(engine, "@codebase what is sold?"), "done")["notice"]
+    assert "part of the code was sent" in notice and "Sent whole" not in notice
 
 
 def test_whole_files_take_at_most_half_of_the_models_window(engine: Engine, script: Script) -> None:

@@ -82,8 +82,8 @@ THOUGHTS = Streamed(
         (stream(["a"], usage=None, reason="length"), ["a", TokenUsage(0, 0, cut=True)]),
         (stream(["a"], usage=(3, 9), reason="max_tokens"), ["a", TokenUsage(3, 9, cut=True)]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
-        (THOUGHTS, [Reasoning("let me see"), Reasoning("and more"), Reasoning("secret thou"),
-                    Reasoning("ght"), "Answer with <think> in it."]),
+        (THOUGHTS, [Reasoning("let me see"), Reasoning("and more"), Reasoning("secret"),
+                    Reasoning(" thought"), "Answer with <think> in it."]),
         (Streamed((delta("Hi"), delta(refusal="No."), delta(reason="stop"))), ["Hi", "No."]),
         (stream(["Whole"], usage=None, end="finished"), ["Whole"]),
         (stream(["Whole"], end="closed"), ["Whole"]),
@@ -301,7 +301,7 @@ def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
     odd = [
         None, 3, "x", [], {}, {"choices": {}}, {"choices": [3]}, {"choices": [{"delta": 4}]},
         {"choices": [{"delta": {"content": 5}}]},
-        {"choices": [{"delta": {"content": ["x", {"type": "text"}]}}]}, {"usage": []},
+        {"choices": [{"delta": {"content": [7, {"type": "text"}]}}]}, {"usage": []},
         {"usage": {"prompt_tokens": "many", "completion_tokens": -3}},
     ]  # fmt: skip
     assert [piece for event in odd for piece in answer.take(event)] == []

@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
 from codeqa.llm.answer import AnswerReader
 from codeqa.llm.client import Model, generate_bounded
+from codeqa.llm.failures import explain, refusal_in
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
 from codeqa.llm.values import RetryWait, never
@@ -98,29 +100,20 @@ def test_a_local_server_that_loads_its_model_is_asked_again() -> None:
     assert requests == 3
 
 
-TOO_LONG = {
-    "OpenAI": context_length(),
-    "code alone": failure(400, "no", code="context_length_exceeded"),
-    "llama.cpp": failure(400, "request (4390 tokens) exceeds the available context size (4096)"),
-    "llama.cpp, status 500": failure(500, "Context size has been exceeded."),
-    "llama-cpp-python": failure(500, "Requested tokens (2285) exceed context window of 2048"),
-    "Anthropic": failure(400, "prompt is too long: 213462 tokens > 200000 maximum"),
-    "Gemini": (400, {}, [{"error": {"message": "The input token count (12) exceeds the maximum"}}]),
-    "Groq": failure(400, "Please reduce the length of the messages or completion."),
-    "Groq, rate of tokens": failure(413, "Request too large for model `m1` on tokens per minute"),
-    "xAI": failure(400, "This model's maximum prompt length is 131072 but the request has more"),
-    "TGI": failure(422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"),
-    "in a stream": Streamed((event({"error": {"message": "Context size has been exceeded."}}),)),
-}
+LONG, OTHER = (Path(__file__).parent / "refusals.txt").read_text("utf-8").split("\n\n")
+TARGET = ModelAddress("http://127.0.0.1/v1", "m")
 
 
 def test_every_way_to_say_that_the_context_is_too_long_is_understood_and_no_other() -> None:
-    for who, reply in TOO_LONG.items():
-        error, _ = fail(reply)
-        assert isinstance(error, ContextLengthError), who
-        assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
-    for other in ("The context manager failed", "max_tokens must be positive"):
-        assert not isinstance(fail(failure(400, other))[0], ContextLengthError), other
+    for words in (LONG + "\n" + OTHER).splitlines():
+        for body in ({"error": {"message": words, "param": "messages"}}, {"detail": words}, words):
+            error = explain(refusal_in({"error": body}), TARGET)
+            too_long = isinstance(error, ContextLengthError)
+            assert too_long == (words in LONG) or words.startswith("#"), body
+    reply = Streamed((event({"error": {"message": "Context size has been exceeded."}}),))
+    for told in (context_length(), reply, failure(413, "Request too large on tokens per minute")):
+        error, asked = fail(told)
+        assert "CODEQA_CONTEXT_CHARACTERS" in error.hint and asked == 1
 
 
 @pytest.mark.parametrize(
