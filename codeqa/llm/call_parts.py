@@ -64,15 +64,17 @@ class CallParts:
     def _continued(self, id_: str, index: Any, name: str, arguments: str) -> _PartialCall | None:
         """Return the call that a part goes on with, None where it begins one."""
         has_label = index is not None or (name and not id_)
-        by_id = [call for call in self._calls if id_ and call.id == id_]
-        by_index = [call for call in self._calls if has_label and call.index == index]
-        both = [call for call in by_id if call in by_index]
-        if not (by_id or by_index):
-            begins = name or not self._calls or (id_ and index is not None)
-            unfinished = [call for call in self._calls if not call.is_whole]
-            return None if begins else (unfinished or self._calls)[-1]
-        call = (both or by_id or by_index)[-1]
-        return None if name and call.name and _is_other(call, id_, index, name, arguments) else call
+
+        def fits(call: _PartialCall) -> tuple[bool, bool]:
+            return call.id == id_ != "", bool(has_label and call.index == index)
+
+        call = max(reversed(self._calls), key=fits, default=None)
+        if call and any(fits(call)):
+            is_other = name and call.name and _is_other(call, id_, index, name, arguments)
+            return None if is_other else call
+        if call is None or name or (id_ and index is not None):
+            return None
+        return next((call for call in reversed(self._calls) if not call.is_whole), self._calls[-1])
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -80,7 +82,7 @@ class CallParts:
         calls: dict[str, ToolCall] = {}
         for number, call in enumerate(self._calls):
             if call.name:
-                id_ = call.id if call.id and call.id not in calls else f"call_{number}"
+                id_ = call.id if call.id and call.id not in calls else f"look_{number}"
                 calls[id_] = ToolCall(id_, call.name, unquoted(call.arguments))
         return list(calls.values())
 
@@ -88,8 +90,8 @@ class CallParts:
 def unquoted(arguments: str) -> str:
     """Return arguments that were encoded twice as JSON encoded once; others as they are."""
     with suppress(ValueError, RecursionError):
-        text = json.loads(arguments)
-        return text if isinstance(text, str) else arguments
+        if isinstance(text := json.loads(arguments), str):
+            return text
     return arguments
 
 

@@ -137,7 +137,7 @@ class WrittenCalls:
                 value, at = _decoded(text, match.start())
                 for call in self._of_json(value):
                     calls[call], end = None, at
-        return [ToolCall(f"call_{n}", *call) for n, call in enumerate(calls)], end
+        return [ToolCall(f"look_{n}", *call) for n, call in enumerate(calls)], end
 
     def _of_json(self, value: Any) -> Iterator[tuple[str, str]]:
         """Yield the calls in JSON."""

@@ -63,6 +63,8 @@ TWO_CALLS = {
     "one id for all, interleaved": [
         part(0, "x", "grep", ""), part(1, "x", "symbol", ""),
         part(0, "x", None, FIND), part(1, "x", None, NAME)],
+    "an id like those that are missing": [
+        part(0, "call_1", "grep", FIND), part(1, None, "symbol", NAME)],
     "one id and number for all": [part(0, "x", "grep", FIND), part(0, "x", "symbol", NAME)],
     "function null at first": [
         {"index": 0, "id": "x", "function": None}, {"index": 1, "id": "y", "function": None},
