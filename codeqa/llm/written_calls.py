@@ -16,7 +16,7 @@ MOST_BEFORE, MOST_UNDECIDED, LONGEST_CALL = 240, 400, 4_000
 one that is read."""
 _MARK = re.compile(
     r"<[|｜]?[^\s<>]{0,30}?(?:tool|function|invoke|action|python_|plugin|channel|recipient)"
-    r"|\[TOOL_|functools\[",
+    r"|\[TOOL_|functools\[|(?-i:\bAction: )",
     re.IGNORECASE,
 )
 """What calls begin with in the forms of Hermes, Qwen, DeepSeek, Kimi, Mistral, Phi and others."""
@@ -36,7 +36,7 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _KEYWORD = re.compile(
-    r"""[\s,]*(?:"?(\w+)"?\s*[=:]\s*)?(?:<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>"""
+    r"""[\s,]*(?:["']?(\w+)["']?\s*[=:]\s*)?(?:<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>"""
     r"""|("{3}.*?"{3}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,(){}=<"']+)(?!\s*[:=]))""",
     re.DOTALL,
 )
@@ -52,7 +52,7 @@ class WrittenCalls:
     def __init__(self, tools: Mapping[str, Sequence[str]]) -> None:
         self._tools, names = tools, "|".join(tools)
         self._name = re.compile(
-            rf"(?:(?<=[\"'=>\]\[.:{{(\n｜|])|(?<=[,;] ))({names})(?=[\"'>({{\[<:\s｜]|\.call\()"
+            rf"(?:(?<=[\"'=>\]\[.:{{(\n｜|])|(?<=[,;:] ))({names})(?=[\"'>({{\[<:\s｜]|\.call\()"
         )
         self._unmarked = re.compile(
             r"(?:```\w*\s*)?(?:<[^<>\n]{1,40}>\s*)?\[?\s*(?:(?:print\()?(?:\w+[.:])?"

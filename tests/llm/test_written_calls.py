@@ -191,8 +191,19 @@ FORMS: dict[str, tuple[str, Sequence[Call]]] = {
     "triple": (
         f'```tool_code\nsearch_code(query="retry", guess="""{CODE}""")\n```',
         [("search_code", {"query": "retry", "guess": CODE})]),
+    "react": (
+        'I look.\nAction: grep\nAction Input: {"pattern": "load_order"}\nObservation: none',
+        [GREP]),
+    "python's quotes": (
+        "<tool_call>\n{'name': 'grep', 'arguments': {'pattern': 'load_order'}}\n</tool_call>",
+        [GREP]),
+    "a comma too many": (
+        '<tool_call>{"name": "grep", "arguments": {"pattern": "load_order",}}</tool_call>',
+        [GREP]),
+    "other keys": ('{"tool": "grep", "args": {"pattern": "load_order"}}', [GREP]),
 }  # fmt: skip
 QUOTED = [
+    "Action: none is taken for symbol tables.",
     ('The parser reads `<tool_call>` blocks: `<tool_call>{"name": "grep", "'
      'arguments": {}}</tool_call>` is one [src/a.py:1-2].'),
     (f'It splits the text at the tag [src/a.py:1-9]:\n\n```\n<tool_call>\n{ONE}\n</'
