@@ -16,7 +16,7 @@ MOST_BEFORE, MOST_UNDECIDED, LONGEST_CALL = 240, 400, 4_000
 one that is read."""
 _MARK = re.compile(
     r"<[|｜]?[^\s<>]{0,30}?(?:tool|function|invoke|action|python_|plugin|channel|recipient)"
-    r"|\[TOOL_|functools\[|(?-i:\bAction: )",
+    r"|<\|start\|>assistant|\[TOOL_|functools\[|(?-i:\bAction: )",
     re.IGNORECASE,
 )
 """What calls begin with in the forms of Hermes, Qwen, DeepSeek, Kimi, Mistral, Phi and others."""

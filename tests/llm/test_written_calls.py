@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from codeqa.llm.answer import AnswerReader
+from codeqa.llm.values import Reasoning
 from codeqa.llm.written_calls import LONGEST_CALL, WrittenCalls
 
 TOOLS = {
@@ -294,3 +296,20 @@ def test_text_that_cannot_become_a_call_is_shown_at_once() -> None:
         "- x\n```js\nlet ",
     ):
         assert WrittenCalls(TOOLS).feed(text) == text
+
+
+def test_a_call_in_a_channel_follows_the_thought_in_another() -> None:
+    thought = "<|channel|>analysis<|message|>I look.<|end|>"
+    call = 'functions.grep <|constrain|>json<|message|>{"pattern": "load_order"}<|call|>'
+    for head in (
+        "<|start|>assistant<|channel|>commentary to=", "<|channel|>commentary to=",
+        "<|start|>assistant to=",
+    ):  # fmt: skip
+        for text in (head + call, f"{thought}{head}{call}"):
+            answer, written = AnswerReader(), WrittenCalls(TOOLS)
+            for letter in text:
+                for piece in answer.take({"choices": [{"delta": {"content": letter}}]}):
+                    assert isinstance(piece, Reasoning) or not written.feed(piece)
+            assert not written.feed(answer.rest())
+            (made,) = written.end()[0]
+            assert (made.name, json.loads(made.arguments)) == GREP
