@@ -15,8 +15,8 @@ NEEDED_HEADERS = {"accept", "connection", "content-length", "content-type", "hos
 
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
 """A name or an address. Names in other letters may look like another host."""
-_WHOLE_PATH = "/chat/completions"
-"""Often pasted with the address; the client adds it itself."""
+_WHOLE_PATH = re.compile(r"/(?:chat/)?(?:completions|responses)$")
+"""Often pasted with the address; the client adds its own."""
 
 
 def is_loopback(host: str) -> bool:
@@ -66,7 +66,7 @@ def normal_address(text: str, default_path: str = "") -> str:
             "password, a query or a fragment.",
             "Give the base address of the API, as in http://127.0.0.1:11434/v1.",
         ) from None
-    path = parts.path.rstrip("/").removesuffix(_WHOLE_PATH).rstrip("/") or default_path
+    path = _WHOLE_PATH.sub("", parts.path.rstrip("/")).rstrip("/") or default_path
     if ":" in host:
         host = f"[{host}]"
     if port not in (None, DEFAULT_PORTS[parts.scheme]):

@@ -397,7 +397,7 @@ def _alternating(messages: Sequence[Message]) -> list[dict[str, Any]]:
     joined: list[dict[str, Any]] = []
     for message in messages:
         role = "user" if message["role"] == "system" else message["role"]
-        if joined and joined[-1]["role"] == role and role != "tool":
+        if joined and joined[-1]["role"] == role == "user":
             joined[-1]["content"] += f"\n\n{message['content']}"
         else:
             joined.append({**message, "role": role})

@@ -76,6 +76,8 @@ def test_an_address_has_one_spelling_and_is_kept_only_where_it_differs() -> None
     for address, expected in {
         "http://Box:8080/v1/": "http://box:8080/v1",
         "https://x.example:443/v1/chat/completions": "https://x.example/v1",
+        "https://x.example/v1//chat/completions/": "https://x.example/v1",
+        "https://x.example/v1/responses": "https://x.example/v1",
         "http://127.0.0.1:11434/v1": "",
         "http://gpu:11434": "http://gpu:11434/v1",
         " http://[::1]:8000/v1 ": "http://[::1]:8000/v1",
