@@ -31,6 +31,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 from pygments.util import ClassNotFound
 
+from codeqa.formulas import mathml
 from codeqa.languages import language_called
 from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.text.tokens import word_set
@@ -52,6 +53,9 @@ is no citation, such as `[16:9]`."""
 
 MARKDOWN_CHARACTERS = 400_000
 """Longer texts are shown as plain text: parsing takes up to a second."""
+
+MOST_FORMULAS = 2_000
+"""Those after them stay text, for each takes 0.1 ms."""
 
 _EXCERPT = re.compile(r"(.+):(\d{1,9})-(\d{1,9})")
 _SCHEMES = {"http", "https", "mailto"}
@@ -94,14 +98,23 @@ _TAGS = {
 _ATTRIBUTES = {
     "a": {"href", "title", "target", "data-path", "data-start", "data-end"},
     "span": {"title"},
-    "div": {"data-language", "data-place"},
+    "div": {"data-language", "data-place", "title"},
     "ol": {"start"},
 }
+_MATHML = word_set("""
+    math menclose mfrac mi mn mo mover mpadded mphantom mroot mrow mspace msqrt mstyle msub msubsup
+    msup mtable mtd mtext mtr munder munderover
+""")
+_MATHML_ATTRIBUTES = word_set("""
+    accent columnalign columnlines columnspacing depth display displaystyle fence form height
+    largeop linethickness lspace mathbackground mathcolor mathsize mathvariant maxsize minsize
+    movablelimits notation rowlines rowspacing rspace scriptlevel stretchy voffset width
+""")
 _CLASSES = {
     "a": {"citation", "external"},
     "span": SYNTAX_CLASSES
-    | {"citation", "unverified", "folder", "lines", "image", "maths", "task"},
-    "div": {"code-block", "table-wrap"},
+    | {"citation", "unverified", "folder", "lines", "image", "maths", "set", "task"},
+    "div": {"code-block", "table-wrap", "maths", "set"},
     "pre": {"plain", "maths"},
 }
 
@@ -201,8 +214,8 @@ def sanitise(html: str) -> str:
     """Return `html` with nothing but the tags, attributes, classes and schemes of the lists."""
     return nh3.clean(
         html,
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
+        tags=_TAGS | _MATHML,
+        attributes=_ATTRIBUTES | dict.fromkeys(_MATHML, _MATHML_ATTRIBUTES),
         allowed_classes=_CLASSES,
         url_schemes=_SCHEMES,
         link_rel="noopener noreferrer",
@@ -336,7 +349,7 @@ class _Html(RendererHTML):
         """Render code; a location after the language (`path:12-34`) numbers its lines."""
         language, _, span = tokens[index].info.strip().partition(" ")
         if language == "math":
-            return f'<pre class="maths">$$\n{escape(tokens[index].content)}$$</pre>\n'
+            return _formula(f"$$\n{tokens[index].content}$$", "pre", env)
         match, cite = _EXCERPT.fullmatch(span), env.get("cite")
         attribute = ""
         if match and cite and cite(match[1], int(match[2]), int(match[3])):
@@ -352,12 +365,11 @@ class _Html(RendererHTML):
     def footnote(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         return f"<sup>{escape(tokens[index].content)}</sup>"
 
-    def maths(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Render a formula as its source text."""
-        return f'<span class="maths">{escape(tokens[index].content)}</span>'
+    def maths(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        return _formula(tokens[index].content, "span", env)
 
-    def maths_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        return f'<pre class="maths">{escape(tokens[index].content)}</pre>\n'
+    def maths_block(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        return _formula(tokens[index].content, "pre", env)
 
     def task(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         return f'<span class="task">{tokens[index].content}</span>'
@@ -384,6 +396,15 @@ class _Html(RendererHTML):
 
     def table_close(self, *_: Any) -> str:
         return "</table></div>\n"
+
+
+def _formula(source: str, tag: str, env: dict[str, Any]) -> str:
+    """Render a formula as MathML, or as its source where that cannot be read."""
+    env["formulas"] = env.get("formulas", 0) + 1
+    if env["formulas"] > MOST_FORMULAS or not (html := mathml(source)):
+        return f'<{tag} class="maths">{escape(source)}</{tag}>'
+    tag = "div" if tag == "pre" else tag
+    return f'<{tag} class="maths set" title="{escape(source.strip())}">{html}</{tag}>'
 
 
 def _span_html(path: str, start: int, end: int) -> str:

@@ -46,7 +46,7 @@ from codeqa.web import (
     questions_api,
     repositories_api,
 )
-from codeqa.web.assets import SHEETS, address_of, send_asset, sent
+from codeqa.web.assets import SHEETS, address_of, mermaid, send_asset, sent
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
 from codeqa.web.run import Runs
@@ -101,7 +101,7 @@ def create_app(
     app = Flask("codeqa.web", template_folder=assets / "templates", static_folder=assets / "static")
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
-    app.jinja_env.globals.update(asset=address_of, sheets=SHEETS)
+    app.jinja_env.globals.update(asset=address_of, mermaid=mermaid, sheets=SHEETS)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     if settings.metrics:
         metrics.start(settings.web_workers)

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import re
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from flask import current_app, request, url_for
@@ -21,8 +22,8 @@ from codeqa.errors import NotFoundError
 STYLES = "all.css"
 FRAME = "diagram_frame.js"
 SCRIPTS = ("apply_theme.js", "chat_page.js", FRAME, "picker_page.js", "privacy_dialog.js")
-VENDORED = ("mermaid.tiny.js", "temml.min.js")
-"""Scripts of others in static/vendor, each sent when a page first needs it."""
+MERMAID = "mermaid.js"
+"""Draws diagrams; it is sent when a page first shows one."""
 SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
     "repositories", "forced", "print",
@@ -84,11 +85,21 @@ def asset(folder: Path, name: str) -> tuple[bytes, str]:
     if name == STYLES:
         sheets = [(folder / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS]
         text = smaller("".join(sheets))
-    elif name in VENDORED:
-        text = (folder / "vendor" / name).read_text(encoding="utf-8")
+    elif name == MERMAID:
+        if (script := mermaid()) is None:
+            raise NotFoundError("The package mermaidx is not installed.", "Install it.")
+        text = script.read_text(encoding="utf-8")
     else:
         text = bundle(folder / "js" / name)
     return gzip.compress(text.encode(), mtime=0), hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@cache
+def mermaid() -> Path | None:
+    """Return the script in the package mermaidx, which is not imported; None where it is not."""
+    spec = find_spec("mermaidx")
+    folders = (spec and spec.submodule_search_locations) or ()
+    return next(filter(Path.is_file, (Path(one, "assets", MERMAID) for one in folders)), None)
 
 
 def address_of(name: str) -> str:
@@ -99,12 +110,12 @@ def address_of(name: str) -> str:
 
 def send_asset(name: str) -> Response:
     """Return the response for `address_of(name)`. Raises NotFoundError."""
-    if name not in (STYLES, *SCRIPTS, *VENDORED):
+    if name not in (STYLES, *SCRIPTS, MERMAID):
         raise NotFoundError("This file does not exist.", "Load the page again.")
     body, digest = asset(Path(str(current_app.static_folder)), name)
     response = sent(body, "text/css" if name == STYLES else "text/javascript")
     response.set_etag(digest)
-    if name in (FRAME, VENDORED[0]):  # a frame without origin is another site to its own server
+    if name in (FRAME, MERMAID):  # a frame without origin is another site to its own server
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     # The address contains the digest, so its content never changes.
     is_current = request.args.get("v") == digest

@@ -19,7 +19,9 @@ const ESCAPED_TWICE = /&amp;(#?\w+;)/g; // as Mermaid leaves `#quot;`
 
 const ours = {
   theme: "base",
-  themeCSS: ".edgeLabel rect, .labelBkg { fill: #f7f5f0 !important; opacity: 1 !important; }",
+  themeCSS:
+    ".edgeLabel rect, .labelBkg { fill: #f7f5f0 !important; opacity: 1 !important; } " +
+    ".mindmap-node .label[transform^='translate(0,'] text { text-anchor: middle; }",
   themeVariables: {
     fontSize: "14px",
     primaryColor: box,

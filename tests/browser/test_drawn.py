@@ -30,6 +30,8 @@ DIAGRAMS = {
     "erDiagram\n CUSTOMER ||--o{ ORDER : places": "places",
     "gantt\n dateFormat YYYY-MM-DD\n section A\n One :a1, 2024-01-01, 30d": "One",
     'pie title Languages\n "Python" : 60\n "JS" : 40': "Languages",
+    "mindmap\n  root((Plan))\n    One\n    Two": "Plan",
+    "architecture-beta\n service a(database)[Orders]\n service b(disk)[B]\n b:L -- R:a": "Orders",
     "gitGraph\n commit\n branch dev\n commit": "dev",
     '---\ntitle: Named\n---\n%%{init: {"theme": "dark"}}%%\ngraph TD; A-->B;': "Named",
 }
@@ -83,6 +85,15 @@ def test_what_is_no_diagram_stays_text_below_a_sentence(page: Page) -> None:
         expect(block.locator(".undrawn")).to_have_text(sentence)
         expect(block.locator("pre")).to_contain_text(source[:20])
         expect(block.get_by_role("img")).to_have_count(0)
+
+
+def test_where_mermaid_is_not_installed_there_is_no_frame_and_the_text_stays(page: Page) -> None:
+    page.locator("#thread").evaluate("thread => delete thread.dataset.diagrams")
+    get_answer(page, fenced(["graph TD; A-->B"]))
+    block = drawn(page)
+    expect(block.locator(".undrawn")).to_contain_text("where the server has the package mermaidx")
+    expect(block.locator("pre")).to_have_text("graph TD; A-->B\n")
+    expect(page.locator("iframe")).to_have_count(0)
 
 
 def test_a_hostile_diagram_runs_nothing_and_loads_nothing(page: Page) -> None:
@@ -142,6 +153,7 @@ def test_formulas_are_set_and_prices_code_and_what_cannot_be_read_stay_text(page
     expect(answer.locator("math")).to_have_count(7)
     expect(answer.locator("math[display=block]")).to_have_count(3)
     expect(answer.locator("mfrac")).to_have_count(1)
+    expect(answer.locator(".maths.set").first).to_have_attribute("title", r"$O(n \log n)$")
     unread = [r"$\nosuch{x}$", r"$\href{javascript:alert(1)}{x}$"]
     expect(answer.locator(".maths:not(.set)")).to_have_text(unread)
     expect(answer.locator("th").last).to_have_text("$x_1$ costs $5 or $10, $HOME and $PATH")

@@ -17,7 +17,7 @@ OUTSIDE = {
 }  # fmt: skip
 
 LAYERS = (
-    {"environment", "errors", "extensions", "folders", "hosts", "metrics", "settings"}
+    {"environment", "errors", "extensions", "folders", "formulas", "hosts", "metrics", "settings"}
     | {"languages", "text", "types", "__init__"},
     {"embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},

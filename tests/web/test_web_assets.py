@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import re
+import sys
+from importlib.machinery import ModuleSpec
 
+import pytest
 from conftest import ROOT
 from flask.testing import FlaskClient
 
-from codeqa.web.assets import SHEETS
+from codeqa.web.assets import SHEETS, asset, mermaid
 
 pytest_plugins = ("web_kit",)
 
@@ -53,15 +55,28 @@ def test_every_sheet_of_styles_is_sent() -> None:
     assert sorted(SHEETS) == sorted(path.stem for path in (STATIC / "css").glob("*.css"))
 
 
-def test_scripts_of_others_are_as_their_authors_built_them_and_sent_compressed(
+def test_mermaid_comes_unchanged_and_compressed_from_its_package_which_is_not_imported(
     client: FlaskClient,
 ) -> None:
-    listed = (STATIC / "vendor" / "README.md").read_text(encoding="utf-8")
-    for name, most in (("mermaid.tiny.js", 700_000), ("temml.min.js", 60_000)):
-        script = (STATIC / "vendor" / name).read_bytes()
-        assert f"{hashlib.sha256(script).hexdigest()}  {name}" in listed
-        sent = client.get(f"/static/all/{name}", headers={"Accept-Encoding": "gzip"})
-        assert gzip.decompress(sent.data) == script and len(sent.data) < most
+    sent = client.get("/static/all/mermaid.js", headers={"Accept-Encoding": "gzip"})
+    path = mermaid()
+    assert path
+    script = path.read_bytes()
+    assert gzip.decompress(sent.data) == script and len(sent.data) < 1_000_000
+    assert b'globalThis["mermaid"]' in script[-200:] and "mermaidx" not in sys.modules
+
+
+def test_without_the_package_a_page_says_so_and_there_is_no_frame(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert " data-diagrams>" in client.get("/").text
+    for missing in (None, ModuleSpec("mermaidx", None)):
+        monkeypatch.setattr("codeqa.web.assets.find_spec", lambda name, spec=missing: spec)
+        asset.cache_clear()
+        mermaid.cache_clear()
+        assert "data-diagrams" not in client.get("/").text
+        assert client.get("/static/diagram").status_code == 404
+    mermaid.cache_clear()
 
 
 def test_the_frame_that_draws_diagrams_has_no_rights_and_loads_only_its_two_scripts(
@@ -72,6 +87,6 @@ def test_the_frame_that_draws_diagrams_has_no_rights_and_loads_only_its_two_scri
     assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'self';")
     scripts = re.findall(r'src="(/[^"]+)"', frame.text)
     assert len(scripts) == 2
-    for address in (*scripts, "/static/all/temml.min.js"):
+    for address in (*scripts, "/static/all/chat_page.js"):
         site = client.get(address).headers["Cross-Origin-Resource-Policy"]
         assert site == ("cross-origin" if address in scripts else "same-origin")

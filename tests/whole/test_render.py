@@ -244,7 +244,10 @@ def joined_by_items(html: str) -> str:
     return re.sub(r"</?p>|\s+", "", html)
 
 
-def test_tasks_notes_and_maths_are_readable_without_anything_that_sets_them() -> None:
+def test_tasks_notes_and_maths_are_readable_where_nothing_sets_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("codeqa.render.mathml", lambda formula: "")
     for text, html in (
         ("- [x] done\n- [ ] not", "<li>☑ done</li>\n<li>☐ not</li>"),
         ("It is so[^1].\n\n[^1]: As told.", "so<sup>1</sup>.</p>\n<p><sup>1</sup> As told.</p>"),
@@ -281,7 +284,7 @@ NO_FORMULAS = (
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_is_kept_whole_without_emphasis(text: str) -> None:
     html = render_markdown(text)
-    assert 'class="maths"' in html and "<em>" not in html
+    assert 'class="maths' in html and "<em>" not in html
 
 
 @pytest.mark.parametrize("text", NO_FORMULAS)
@@ -363,8 +366,7 @@ def test_every_colour_of_text_stands_out_from_every_ground_it_is_on() -> None:
 
 
 def test_no_style_or_page_loads_anything_from_elsewhere() -> None:
-    ours = (path for path in ROOT.glob("static/**/*.*") if path.parent.name != "vendor")
-    for path in [*ours, *ROOT.glob("templates/*")]:
+    for path in [*ROOT.glob("static/**/*.*"), *ROOT.glob("templates/*")]:
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://\w|@import|url\((?!['\"]?data:)", text), path.name
 

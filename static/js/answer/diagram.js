@@ -1,7 +1,7 @@
 // Diagrams in answers. Mermaid draws them in a frame without rights (`diagram_frame.js`), which is there
 // from the first diagram on; the page shows them as pictures.
 
-import { element, icon } from "../lib/dom.js";
+import { byId, element, icon } from "../lib/dom.js";
 
 const PATIENCE = 10_000; // milliseconds for one drawing, from when the frame is there
 const SMALLEST = 0.75; // of its size, to which a drawing shrinks before it scrolls
@@ -14,7 +14,8 @@ const waiting = new Map(); // what takes a drawing, by its number
 /** Shows the Mermaid text of `pre` as a picture, or says why it stays text; `head` is above it. */
 export async function showDiagram(pre, head) {
   const source = pre.textContent;
-  let drawing = await drawn(source);
+  const canDraw = "diagrams" in byId("thread").dataset;
+  let drawing = canDraw ? await drawn(source) : {};
   const room = head.clientWidth || Infinity; // none where it is out of sight
   if (drawing.width * SMALLEST > room && SIDEWAYS.test(source)) {
     const turned = await drawn(source.replace(SIDEWAYS, "$1TB"));
@@ -31,7 +32,10 @@ export async function showDiagram(pre, head) {
     ));
   if (!isWhole) {
     const where = line ? ` (line ${line})` : "";
-    pre.before(element("p.undrawn", `This diagram cannot be drawn${where}, so here is its text.`));
+    const why = canDraw
+      ? `This diagram cannot be drawn${where}, so here is its text.`
+      : "Diagrams are drawn where the server has the package mermaidx; this is the text.";
+    pre.before(element("p.undrawn", why));
     return;
   }
   picture.style.maxWidth = `max(100%, ${SMALLEST * width}px)`;

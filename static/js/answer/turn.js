@@ -9,7 +9,6 @@ import { WITH_CHOICE } from "../panel/chunk_choice.js";
 import { Branches } from "./branches.js";
 import { Citations, fold, frameCode, sourcesOf } from "./code_references.js";
 import { actionButton, earlierOf, noticesOf, suggestionsOf } from "./footer.js";
-import { setMaths } from "./maths.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js";
 import { Thumbs } from "./thumbs.js";
@@ -328,7 +327,6 @@ export class Turn {
     for (const table of block.querySelectorAll(".table-wrap")) table.tabIndex = 0; // to be scrolled
     this.#citations.mark(block);
     const words = wordsOf(block);
-    setMaths(block);
     // A new node for what follows: one that is pushed down would count as a jump.
     const unfinished = element("div.unfinished", { dir: "auto" });
     const list = goesOn ? this.#unfinished.previousSibling?.lastElementChild : null;
