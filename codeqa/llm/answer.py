@@ -34,7 +34,8 @@ _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 class AnswerReader:
     """Collects the events of one answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_tools: bool = True) -> None:
+        self._with_tools = with_tools  # else calls are left out
         self.reason = ""  # why the model finished
         self.length = 0  # characters that came
         self.parts = CallParts()
@@ -109,7 +110,7 @@ class AnswerReader:
 
     def _call(self, part: Any) -> None:
         """Add a part of a tool call."""
-        if not self.enough:
+        if self._with_tools and not self.enough:
             self.length += self.parts.add(part)
             self.enough = self.length > LONGEST_CALLS or len(self.parts) > MOST_CALLS
 

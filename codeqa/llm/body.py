@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any
+
+from codeqa.text import json_value
 
 LONGEST_VALUE = 10_000_000
 """Bytes of an event or a text: ten times the longest answer."""
@@ -82,11 +83,3 @@ class BodyReader:
             raise ValueError("no JSON")
         elif text not in ("", "null"):
             self.unread = f"{self.unread} {text}"[:UNREAD_CHARACTERS].strip()
-
-
-def json_value(text: str) -> Any:
-    """Return the value of a JSON text; None for any other."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

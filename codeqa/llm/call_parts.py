@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from codeqa.llm.values import ToolCall
-from codeqa.text import json_object
+from codeqa.text import json_object, json_value
 
 
 @dataclass
@@ -83,16 +82,10 @@ class CallParts:
         for number, call in enumerate(self._calls):
             if call.name:
                 id_ = call.id if call.id and call.id not in calls else f"look_{number}"
-                calls[id_] = ToolCall(id_, call.name, unquoted(call.arguments))
+                once = json_value(call.arguments)  # some servers encode them twice
+                arguments = once if isinstance(once, str) else call.arguments
+                calls[id_] = ToolCall(id_, call.name, arguments)
         return list(calls.values())
-
-
-def unquoted(arguments: str) -> str:
-    """Return arguments that were encoded twice as JSON encoded once; others as they are."""
-    with suppress(ValueError, RecursionError):
-        if isinstance(text := json.loads(arguments), str):
-            return text
-    return arguments
 
 
 def _is_other(call: _PartialCall, id_: str, index: Any, name: str, arguments: str) -> bool:

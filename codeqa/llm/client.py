@@ -261,13 +261,13 @@ class Model:
 
     async def _answer(self, body: dict[str, Any], retries: int, put: Put) -> None:
         """Make the request and `put` its pieces."""
-        with_tools, refused = "tools" in body, self._refused
+        refused = self._refused
         while True:
-            answer, reader = AnswerReader(), BodyReader()
+            answer, reader = AnswerReader("tools" in body), BodyReader()
             try:
                 stream = await self._begin(_in_other_form(body, refused), retries, put)
                 async with stream:
-                    await self._read(stream, reader, answer, with_tools, put)
+                    await self._read(stream, reader, answer, put)
                 break
             except Exception as error:
                 if not answer.length and (form := refused_form(error, refused)):
@@ -278,13 +278,11 @@ class Model:
                     raise explain(error, self.address, answer.begun) from None
                 break
         self._refused = refused
-        rest = answer.rest()
-        if rest:
+        if rest := answer.rest():
             put(rest)
-        self._check_end(answer, reader, bool(rest), with_tools)
-        if with_tools:
-            for call in answer.calls:
-                put(call)
+        self._check_end(answer, reader)
+        for call in answer.calls:
+            put(call)
         if answer.usage:
             put(answer.usage)
 
@@ -319,9 +317,7 @@ class Model:
                 if not pause or not usual:
                     raise
 
-    async def _read(
-        self, stream: Any, reader: BodyReader, answer: AnswerReader, with_tools: bool, put: Put
-    ) -> None:
+    async def _read(self, stream: Any, reader: BodyReader, answer: AnswerReader, put: Put) -> None:
         """Collect the events in `answer`; `put` its text and thoughts."""
         pieces = stream.response.aiter_bytes()
         async for value in reader.values(pieces):
@@ -334,7 +330,7 @@ class Model:
             if answer.length > LONGEST_ANSWER:
                 why = f": it is longer than {LONGEST_ANSWER:,} characters"
                 raise failure("broke off", self.address, why)
-            if with_tools and answer.enough:
+            if answer.enough:
                 return
         if not answer.came and (error := refusal_in({"error": reader.unread})):
             raise error
@@ -343,20 +339,17 @@ class Model:
                 async for _ in pieces:
                     pass
 
-    def _check_end(
-        self, answer: AnswerReader, reader: BodyReader, rest: bool, with_tools: bool
-    ) -> None:
+    def _check_end(self, answer: AnswerReader, reader: BodyReader) -> None:
         """Raise ModelError for an answer that is empty or not whole."""
         why = ENDED_EARLY.get(answer.reason, "")
-        complete = answer.reason or reader.has_end or (with_tools and answer.enough)
-        if not (rest or answer.begun or (with_tools and answer.calls)):
+        if not (answer.begun or answer.calls):
             if answer.usage and answer.usage.cut and not answer.thought:
                 raise failure("too long", self.address)  # no room was left for the answer
             if reader.begun and not answer.came:
                 raise failure("api", self.address)
             reason = answer.reason or ("it only reasoned" if answer.thought else "")
             raise failure("empty", self.address, why or (f" ({reason})" if reason else ""))
-        if not complete:
+        if not (answer.reason or reader.has_end or answer.enough):
             why = ": it ended in the middle"
         if why:
             raise failure("broke off", self.address, why)

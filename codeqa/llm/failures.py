@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
 from codeqa.hosts import leads_here
-from codeqa.llm.body import json_value
 from codeqa.llm.dialects import DIALECTS, any_of
 from codeqa.llm.providers import ModelAddress, provider_named
+from codeqa.text import json_value
 
 if TYPE_CHECKING:
     import openai
@@ -103,10 +103,12 @@ def refusal_in(value: Any) -> openai.APIError | None:
             | [{"error": why}, *_]
             | {"choices": [{"error": why}, *_]}
         ) if why:
-            return openai.APIError("", cast(Any, None), body=value)
+            pass
         case {"object": "error"} | {"type": "error"}:
-            return openai.APIError("", cast(Any, None), body=value)
-    return None
+            pass
+        case _:
+            return None
+    return openai.APIError("", cast(Any, None), body=value)
 
 
 def refused_form(error: Exception, refused: Collection[str]) -> str:

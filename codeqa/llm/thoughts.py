@@ -12,8 +12,6 @@ _TAIL = re.compile(r"`?(?:[<\[◁][^<\[◁]{0,40})?$")
 """What has to be seen with the next piece of a thought: a mark in backquotes ends none."""
 LONGEST_MARK = 160
 """Characters of a text that may still become a mark."""
-
-
 _MARKS = {name: any_of(*alternatives) for name, alternatives in DIALECTS["marks"].items()}
 
 
@@ -40,7 +38,9 @@ class TextReader:
 
     def rest(self) -> str:
         """Return text that was held because it might have become a mark."""
-        return "" if self._end else _MARKS["trailing"].sub("", self._held)
+        text = "" if self._end else _MARKS["trailing"].sub("", self._held)
+        self.begun |= bool(text)
+        return text
 
     def _beginning(self, text: str) -> str:
         """Return the text after a mark at its beginning."""

@@ -48,10 +48,15 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """Parse a JSON object; None for anything else, also for what nests too deeply."""
+def json_value(text: str | bytes) -> Any:
+    """Parse JSON; None for anything else, also for what nests too deeply."""
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Parse a JSON object; None for anything else."""
+    value = json_value(text)
     return value if isinstance(value, dict) else None
