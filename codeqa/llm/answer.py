@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from codeqa.llm.call_parts import CallParts
+from codeqa.llm.dialects import DIALECTS
 from codeqa.llm.thoughts import TextReader
 from codeqa.llm.values import Reasoning, ToolCall
 from codeqa.types import TokenUsage
@@ -16,18 +17,11 @@ LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop by themselves."""
 MOST_CALLS, LONGEST_CALLS = 32, 100_000
 """Tool calls that are collected, and the characters of an answer up to which they are."""
-REACHED_LIMIT = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
-"""`finish_reason` of an answer that became too long."""
-_FILTERED, _FAILED = ": the provider's filter ended it", ": the provider ended it with an error"
 ENDED_EARLY = {
-    **dict.fromkeys(("content_filter", "sensitive", "safety", "prohibited_content"), _FILTERED),
-    **dict.fromkeys(("error", "abort", "network_error", "insufficient_system_resource"), _FAILED),
+    **dict.fromkeys(DIALECTS["filtered"], ": the provider's filter ended it"),
+    **dict.fromkeys(DIALECTS["failed"], ": the provider ended it with an error"),
 }
 """`finish_reason` of an answer that is not whole → why, as the end of a sentence."""
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""Fields of a model's reasoning; some servers send it in two of them."""
-_WORDS = ("text", "thinking", "reasoning", "refusal", "content", "value", "summary")
-"""Fields of the words in a part of a content."""
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -64,7 +58,7 @@ class AnswerReader:
                 for piece in self._take_choice(choice):
                     self.thought |= isinstance(piece, Reasoning)
                     yield piece
-        if self.reason in REACHED_LIMIT:
+        if self.reason in DIALECTS["too_long"]:
             self.usage = replace(self.usage or TokenUsage(), cut=True)
 
     @property
@@ -88,7 +82,9 @@ class AnswerReader:
             self._call(call)
         if function := delta.get("function_call"):  # as of 2023
             self._call({"function": function})
-        if reasoning := next(filter(None, (_words(delta.get(name)) for name in _REASONING)), ""):
+        if reasoning := next(
+            filter(None, (_words(delta.get(name)) for name in DIALECTS["reasoning"])), ""
+        ):
             yield Reasoning(reasoning)
         content = delta.get("content") or delta.get("refusal")
         for part in content if isinstance(content, list) else [content]:
@@ -132,5 +128,5 @@ def _words(content: Any) -> str:
             case [*parts]:
                 rest += reversed(parts)
             case dict(part):
-                rest.append(next(filter(None, map(part.get, _WORDS)), None))
+                rest.append(next(filter(None, map(part.get, DIALECTS["contents"])), None))
     return "".join(words)

@@ -9,37 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from codeqa.llm.dialects import DIALECTS, any_of
 from codeqa.llm.values import ToolCall
 
 MOST_BEFORE, MOST_UNDECIDED, LONGEST_CALL = 240, 400, 4_000
 """Characters of text before a call without a mark, of one that has not named its tool yet, and of
 one that is read."""
-_MARK = re.compile(
-    r"<[|｜]?[^\s<>]{0,30}?(?:tool|function|invoke|action|python_|plugin|channel|recipient)"
-    r"|<\|start\|>assistant|\[TOOL_|functools\[|(?-i:\bAction: )",
-    re.IGNORECASE,
-)
-"""What calls begin with in the forms of Hermes, Qwen, DeepSeek, Kimi, Mistral, Phi and others."""
-_PART_OF_MARK = re.compile(r"(?:<[|｜]?[^\s<>]{0,40}|\[[A-Z_]{0,5}|\bf(?:u(?:n(?:c\w{0,5})?)?)?)\Z")
-_PART_OF_CALL = re.compile(
-    r"`{1,2}\Z|```\w*\Z|(?:```\w*\s+)?(?:\[?\s*\{|<[^<>\n]{0,40}\Z|<tool|\[?\s*[\w.:(]*\Z)"
-)
+_SAYS = {name: any_of(*alternatives) for name, alternatives in DIALECTS["calls"].items()}
+_NAME_KEYS, _VALUE_KEYS = DIALECTS["call_names"], DIALECTS["call_values"]
 _FENCE, _TICKS = re.compile(r"\s*(?:```|~~~)"), re.compile("`+")
-_CLOSERS = re.compile(r"(?:[\s`\])};,]|</?[|｜]?[^\s<>]+>|\[/?[A-Z_]+\])*")
-_NAME_KEYS = ("name", "tool_name", "tool", "recipient_name", "function", "action")
-_VALUE_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
-_ARGUMENTS = re.compile(r'\(|"?\{|<[^\s<>]*param|<arg_key>')
-_PARAMETER = re.compile(
-    r'\s*<[^\s<>]*param(?:eter)?(?:=|\s+name=)"?(\w+)"?[^<>]*>(.*?)(?:</[^\s<>]*param(?:eter)?>'
-    r"|(?=</?[^\s<>]*(?:param(?:eter)?|function|invoke|tool_call)\b)|\Z)"
-    r"|\s*<arg_key>\s*(\w+)\s*</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|\Z)",
-    re.DOTALL,
-)
-_KEYWORD = re.compile(
-    r"""[\s,]*(?:["']?(\w+)["']?\s*[=:]\s*)?(?:<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>"""
-    r"""|("{3}.*?"{3}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,(){}=<"']+)(?!\s*[:=]))""",
-    re.DOTALL,
-)
 
 
 class WrittenCalls:
@@ -82,15 +60,15 @@ class WrittenCalls:
         """Return the calls, or the rest of the text where there are none."""
         text = f"\n{self._buffer[:LONGEST_CALL]}\n"
         calls, end = self._read(text) if self._begun else ([], 0)
-        is_call = calls and (self._marked or _CLOSERS.fullmatch(text, end))
+        is_call = calls and (self._marked or _SAYS["closers"].fullmatch(text, end))
         return (calls, "") if is_call else ([], self._buffer)
 
     def _next_call(self) -> int:
         """Return where in the buffer a call begins or may begin."""
         text, at = self._buffer, 0
         while at < len(text):
-            mark = _MARK.search(text, at)
-            part = _PART_OF_MARK.search(text, max(at, len(text) - 50))
+            mark = _SAYS["mark"].search(text, at)
+            part = _SAYS["part_of_mark"].search(text, max(at, len(text) - 50))
             line = text.find("\n", at - 1) + 1 if at or self._line else 0
             places = [match.start() for match in (mark, part) if match]
             if at <= line < MOST_BEFORE - self._shown:
@@ -111,10 +89,10 @@ class WrittenCalls:
             return self._begun or len(text) < MOST_UNDECIDED
         if not line and len(before) + self._shown < MOST_BEFORE:
             self._begun = bool(self._unmarked.match(text))
-            may_be = len(text) < MOST_UNDECIDED and _PART_OF_CALL.match(text)
+            may_be = len(text) < MOST_UNDECIDED and _SAYS["part_of_call"].match(text)
             if self._begun or may_be:
                 return True
-        return bool(_PART_OF_MARK.match(text))
+        return bool(_SAYS["part_of_mark"].match(text))
 
     def _after(self, text: str) -> tuple[bool, str]:
         """Return whether a fenced block is open after `text`, and the line so far, shortened."""
@@ -158,7 +136,7 @@ class WrittenCalls:
 
     def _arguments(self, name: str, text: str, at: int) -> tuple[str, int]:
         """Return the arguments that follow the name of a tool, and their end."""
-        match = _ARGUMENTS.search(text, at, at + 100)
+        match = _SAYS["arguments"].search(text, at, at + 100)
         if not match:
             return "{}", at
         values: dict[str, Any] = {}
@@ -167,13 +145,13 @@ class WrittenCalls:
             return value if isinstance(value, str) else json.dumps(value), end
         if match[0][0] == "<":
             at = match.start()
-            while parameter := _PARAMETER.match(text, at):
+            while parameter := _SAYS["parameter"].match(text, at):
                 inside = parameter[2] or parameter[4] or ""
                 values[parameter[1] or parameter[3]] = inside.strip("\n")
                 at = parameter.end()
         else:
             order, at = iter(self._tools[name]), match.end()
-            while pair := _KEYWORD.match(text, at):
+            while pair := _SAYS["keyword"].match(text, at):
                 values[pair[1] or next(order, "")] = pair[2] or pair[3] or _literal(pair[4] or "")
                 at = pair.end()
         return json.dumps(values, default=str), at
