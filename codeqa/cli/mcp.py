@@ -8,7 +8,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -90,7 +90,7 @@ class _Session:
 
     def run(self, incoming: BinaryIO) -> None:
         """Answer every message until the input ends; what then takes long is stopped."""
-        ending = threading.Timer(ENDING_SECONDS, self._stop, [lambda _: True])
+        ending = threading.Timer(ENDING_SECONDS, self._stop_all)
         with ExitStack() as self._stack, ThreadPoolExecutor(MOST_CALLS) as threads:
             self._stack.callback(ending.cancel)
             try:
@@ -103,7 +103,10 @@ class _Session:
     def _take(self, call: _Pending, threads: ThreadPoolExecutor) -> None:
         if call.method == "notifications/cancelled":
             unwanted = mcp.parameters(call.message).get("requestId")
-            self._running -= self._stop(lambda call: call.id == unwanted)
+            for pending in self._running.copy():
+                if pending.id == unwanted:
+                    self._running.discard(pending)
+                    pending.stop()
             return
         self._running.add(call)
         if call.method.startswith("tools/") or isinstance(call.message, list):
@@ -111,11 +114,9 @@ class _Session:
         else:  # a ping is answered however many calls run
             self._answer(call)
 
-    def _stop(self, meant: Callable[[_Pending], bool]) -> set[_Pending]:
-        calls = set(filter(meant, self._running.copy()))
-        for call in calls:
+    def _stop_all(self) -> None:
+        for call in self._running.copy():
             call.stop()
-        return calls
 
     def _answer(self, call: _Pending) -> None:
         for part in mcp.with_progress(call.message, partial(self._reply, call)):

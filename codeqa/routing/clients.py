@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from codeqa.asked import asks
+from codeqa.asked import asks, question_pattern
 from codeqa.state.records import title_of
 from codeqa.types import Exchange
 
@@ -17,19 +17,6 @@ MOST_CHARACTERS = 8_000
 """Characters at both ends of what a task is about."""
 TITLE_WORDS = 6
 
-_SURROUNDINGS = (
-    "environment_details|system-reminder|system_reminder|additional_data|context|editorContext|"
-    "reminderInstructions|reminder|environment_info|workspace_info|user_info|project_layout|"
-    "attachments|repoMemory|userMemory|open_and_recently_viewed_files|ADDITIONAL_METADATA"
-)
-_QUESTIONS = (
-    "task", "user_message", "user_query", "userRequest", "user_request", "USER_REQUEST", "feedback",
-    "answer", "question", "user_input", "prompt",
-)  # fmt: skip
-_TAG = re.compile(rf"(?m)^[ \t]*<({_SURROUNDINGS}|{'|'.join(_QUESTIONS)})(?:\s[^<>\n]*)?>")
-_TURN = re.compile(
-    r"(?im)^\W*(?:user|human)\W*[:>]+\s*(\S.*)|\"([^\"\n]{8,})\"\W*\Z|^# USER\s*(.+)"
-)
 _FIELD = re.compile(r'"?\b(\w+)"?\s*:\s*(["\[])[^:]*[\]}]')
 _TITLES = ("title", "name", "topic", "summary")
 
@@ -44,14 +31,14 @@ def question_in(message: str) -> str:
     inside: dict[bool, list[str]] = {True: [], False: []}  # questions, and surroundings
     unclosed: set[str] = set()
     at = end = 0
-    while match := _TAG.search(message, at):
-        name, at = match[1], match.end()
+    while match := question_pattern("wrapping").search(message, at):
+        name, at = match[1] or match[2], match.end()
         close = message.find(f"</{name}>", at) if name not in unclosed else -1
         if close < 0:
             unclosed.add(name)
             continue
         rest.append(message[end : match.start()])
-        inside[name in _QUESTIONS].append(message[at:close].strip())
+        inside[bool(match[1])].append(message[at:close].strip())
         at = end = close + len(name) + 3
     around = "".join([*rest, message[end:]]).strip()
     if inside[True] and (inside[False] or not around):
@@ -80,7 +67,7 @@ def task_reply(text: str) -> str:
 
     It has the form of JSON that `text` asks for.
     """
-    turn = _TURN.search(text)
+    turn = asks("wrapped_turn", text)
     paragraphs = re.split(r"\n\s*\n|:\s*\n", text.strip())
     title = title_of((turn[turn.lastindex or 0] if turn else paragraphs[-1]).strip("\"'` \n"))
     title = " ".join(title.split()[:TITLE_WORDS]).rstrip(".,;:?!")

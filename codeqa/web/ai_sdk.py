@@ -35,12 +35,9 @@ STREAM_HEADERS = {
     # Asks proxies not to buffer the response.
     "X-Accel-Buffering": "no",
 }
-
-PARTS_HEADERS = {
-    "x-vercel-ai-ui-message-stream": "v1",
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "X-Accel-Buffering": "no",
-}
+EVENTS = "text/event-stream"
+EVENT_HEADERS = {"Content-Type": f"{EVENTS}; charset=utf-8", "X-Accel-Buffering": "no"}
+PARTS_HEADERS = {"x-vercel-ai-ui-message-stream": "v1", **EVENT_HEADERS}
 """Headers of the stream of version 5."""
 
 LONG_BLOCK = 1_000
@@ -48,7 +45,6 @@ LONG_BLOCK = 1_000
 GROWTH = 0.125
 """Share by which such a block grows before it is parsed again. Parsing a list or table of n
 characters then costs a few times n instead of n²."""
-
 
 Line = tuple[str, Any]
 """The code of a line and its value."""
@@ -100,10 +96,10 @@ def encode_parts(events: Iterable[Event]) -> Iterator[bytes]:
     """Yield the server-sent events of one answer as version 5 reads them; close `events`."""
     is_open, before = False, _part("start") + _part("start-step")
     for code, value in _coded(events, None):
-        if code == "0" and not is_open:
-            is_open, before = True, before + _part("text-start", id="0")
         match code:
             case "0":
+                before += b"" if is_open else _part("text-start", id="0")
+                is_open = True
                 yield before + _part("text-delta", id="0", delta=value)
             case "8":
                 yield before + _part("data-codeqa", data=value[0])

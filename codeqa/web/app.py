@@ -46,6 +46,7 @@ from codeqa.web import (
     questions_api,
     repositories_api,
 )
+from codeqa.web.ai_sdk import EVENT_HEADERS, EVENTS
 from codeqa.web.assets import SHEETS, address_of, mermaid, send_asset, sent
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
@@ -182,12 +183,12 @@ def model_context_protocol() -> Any:
     asking = replace(engine, cancelled=lambda: gone() or stopped.is_set())
     reply = partial(mcp.answer, message, paths, lambda: asking)
     headers = {MCP_SESSION: request.headers.get(MCP_SESSION, secrets.token_hex(16))}
-    takes_events = openai_api.EVENTS in request.headers.get("Accept", "")
+    takes_events = EVENTS in request.headers.get("Accept", "")
     if mcp.progress_token(message) is None or not takes_events:
         status = 400 if message is mcp.UNREADABLE else 200
         return (result, status, headers) if (result := reply()) else ("", 202)
     lines = (f"data: {json.dumps(part)}\n\n" for part in mcp.with_progress(message, reply))
-    return Response(lines, headers=openai_api.HEADERS)
+    return Response(lines, headers=EVENT_HEADERS)
 
 
 def _stopped(message: Any) -> threading.Event:

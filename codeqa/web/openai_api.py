@@ -24,6 +24,7 @@ from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.repositories.multi_repo import member_names
 from codeqa.routing.clients import is_task, question_in, task_reply, task_text
+from codeqa.web.ai_sdk import EVENT_HEADERS
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import exchanges_from_client, for_this_user
@@ -34,8 +35,6 @@ MODEL = "codeqa"
 RULES = ("system", "developer")
 THOUGHTS = ("reasoning", "thinking")
 """Parts of earlier answers that are no part of the conversation."""
-EVENTS = "text/event-stream"
-HEADERS = {"Content-Type": f"{EVENTS}; charset=utf-8", "X-Accel-Buffering": "no"}
 
 endpoints = Endpoints("completions", __name__)
 
@@ -131,7 +130,7 @@ def complete(body: CompletionBody) -> Response | Values:
             if isinstance(event, Token | Done):
                 break
         with_usage = bool(body.stream_options.include_usage)
-        return Response(_stream(about, first_events, events, with_usage), headers=HEADERS)
+        return Response(_stream(about, first_events, events, with_usage), headers=EVENT_HEADERS)
     answer = whole_answer(events)
     done = answer.done
     message = {"role": "assistant", "content": answer.text, "refusal": None}
