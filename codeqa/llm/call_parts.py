@@ -22,8 +22,7 @@ class _PartialCall:
 
     @property
     def is_whole(self) -> bool:
-        ends = self.arguments.rstrip().endswith("}")
-        return ends and json_object(self.arguments) is not None
+        return self.arguments.rstrip().endswith("}") and json_object(self.arguments) is not None
 
 
 class CallParts:
@@ -54,8 +53,7 @@ class CallParts:
         if call is None:
             call = _PartialCall(id_, index)
             self._calls.append(call)
-        if name != call.name:
-            call.name = name if name.startswith(call.name) else call.name + name
+        call.name = name if name.startswith(call.name) else call.name + name
         repeats = call.arguments and arguments.startswith(call.arguments)  # `{{` begins no JSON
         call.arguments = arguments if repeats else call.arguments + arguments
         return len(arguments)
@@ -97,6 +95,4 @@ def _is_other(call: _PartialCall, id_: str, index: Any, name: str, arguments: st
         return has_other_id or name != call.name or not call.arguments.startswith(arguments)
     if has_other_id:
         return name != call.name or not call.arguments
-    return (
-        name != call.name and not name.startswith(call.name) and bool(call.arguments or arguments)
-    )
+    return not name.startswith(call.name) and bool(call.arguments or arguments)

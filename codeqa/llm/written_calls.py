@@ -16,6 +16,7 @@ MOST_BEFORE, MOST_UNDECIDED, LONGEST_CALL = 240, 400, 4_000
 """Characters of text before a call without a mark, of one that has not named its tool yet, and of
 one that is read."""
 _SAYS = {name: any_of(*alternatives) for name, alternatives in DIALECTS["calls"].items()}
+_PLACE = any_of(*DIALECTS["calls"]["mark"], *DIALECTS["calls"]["part_of_mark"])
 _NAME_KEYS, _VALUE_KEYS = DIALECTS["call_names"], DIALECTS["call_values"]
 _FENCE, _TICKS = re.compile(r"\s*(?:```|~~~)"), re.compile("`+")
 
@@ -67,24 +68,22 @@ class WrittenCalls:
         """Return where in the buffer a call begins or may begin."""
         text, at = self._buffer, 0
         while at < len(text):
-            mark = _SAYS["mark"].search(text, at)
-            part = _SAYS["part_of_mark"].search(text, max(at, len(text) - 50))
+            match = _PLACE.search(text, at)
             line = text.find("\n", at - 1) + 1 if at or self._line else 0
-            places = [match.start() for match in (mark, part) if match]
+            places = [match.start()] if match else []
             if at <= line < MOST_BEFORE - self._shown:
                 places.append(line)
             at = min(places, default=len(text))
-            is_mark = mark is not None and mark.start() == at
-            if at < len(text) and self._may_be_call(text[:at], text[at:], is_mark):
+            if at < len(text) and self._may_be_call(text[:at], text[at:]):
                 break
             at += 1
         return min(at, len(text))
 
-    def _may_be_call(self, before: str, text: str, is_mark: bool) -> bool:
+    def _may_be_call(self, before: str, text: str) -> bool:
         fenced, line = self._after(before)
         if fenced or len(_TICKS.findall(line)) % 2:
             return False
-        if is_mark:
+        if _SAYS["mark"].match(text):
             self._begun = self._marked = bool(self._name.search(text, 0, MOST_UNDECIDED))
             return self._begun or len(text) < MOST_UNDECIDED
         if not line and len(before) + self._shown < MOST_BEFORE:
