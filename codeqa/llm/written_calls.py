@@ -97,9 +97,8 @@ class WrittenCalls:
         """Return whether a fenced block is open after `text`, and the line so far, shortened."""
         *lines, last = (self._line + text).split("\n")
         fenced = self._fenced ^ (sum(bool(_FENCE.match(line)) for line in lines) % 2 == 1)
-        return fenced, last if len(last) < MOST_BEFORE else "x" + "`" * (
-            len(_TICKS.findall(last)) % 2
-        )
+        ticks = "`" * (len(_TICKS.findall(last)) % 2)
+        return fenced, last if len(last) < MOST_BEFORE else f"x{ticks}"
 
     def _read(self, text: str) -> tuple[list[ToolCall], int]:
         """Return the calls in `text`, and where the last one ends."""
