@@ -48,6 +48,11 @@ class WrittenCalls:
 
     def feed(self, piece: str) -> str:
         """Return what of the text so far is no call, without what was returned before."""
+        # Each place in what is undecided costs as much as that is long, so it is kept short.
+        parts = (piece[at : at + MOST_UNDECIDED] for at in range(0, len(piece), MOST_UNDECIDED))
+        return "".join(map(self._feed, parts))
+
+    def _feed(self, piece: str) -> str:
         self._buffer += piece
         if self._begun and not self._marked and len(self._buffer) > LONGEST_CALL:
             self._begun, self._shown = False, MOST_BEFORE
