@@ -6,6 +6,7 @@ words that are missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -42,6 +43,8 @@ may hold only its parts."""
 WEAK_COVERAGE, MOST_WEIGHED = 0.4, 10
 """The evidence is weak when no hit holds this part of the question's words, of which at most so
 many count."""
+
+_QUANTITY = re.compile(r"\bhow (many|much)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -258,8 +261,12 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
     is_question = not QUESTION_WORDS.isdisjoint(map(str.lower, words(query.text)))
     half = is_question and 2 * len(missing) >= len(query.words)
     nowhere, elsewhere = list[str](), list[str]()
+    if counts := _QUANTITY.search(query.text):
+        nowhere.append("**Without a language model this is not counted.**")
     for word in missing:
         name = spelling.get(word, word)
+        if counts and word == counts[1].lower():
+            continue
         if name == word and not half:
             continue
         tokens = " ".join(search_tokens(word) + list(variants(word)))

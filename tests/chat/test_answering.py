@@ -143,11 +143,13 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
         ("how does the Session of a Parcel expire? path:src/",
          ["- “Parcel” appears in [README.md:"],
          "evidence is weak"),
+        ("how many sessions are there?", ["**Without a language model this is not counted.**"],
+         "“many”"),
         ("Session", ["**`Session`**", "- `open_session` ["], "**`open_session`**"),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
-    ids=["the project", "a section", "weak evidence", "a name nowhere", "elsewhere", "a name alone",
-         "nothing"],
+    ids=["the project", "a section", "weak evidence", "a name nowhere", "elsewhere", "how many",
+         "a name alone", "nothing"],
 )  # fmt: skip
 def test_a_quoted_answer_says_what_there_is(
     engine: Engine, question: str, says: list[str], says_not: str
