@@ -44,7 +44,7 @@ function send(asked, { keep = false } = {}) {
     rememberQuestion(page.repo, sent.text, sent.conversation); // the server may be away
   }
   page.connection.settle();
-  if (inAddress("c") !== page.view.id) pushAddress({ c: page.view.id });
+  if (inAddress("c") !== page.view.id) pushAddress({ repo: page.repo, c: page.view.id });
   page.view.ask(asked, instead);
 }
 
@@ -140,7 +140,7 @@ function show(conversation) {
 /** Opens the conversation `id` from the list, the address or the browser's history. */
 async function open(id, { push = true, turn = "" } = {}) {
   closeSidebar();
-  if (push && inAddress("c") !== id) pushAddress({ c: id, file: "", lines: "" });
+  if (push && inAddress("c") !== id) pushAddress({ repo: page.repo, c: id, file: "", lines: "" });
   if (push) page.panel.close();
   if (page.view?.id === id || writing.has(id)) {
     if (page.view?.id !== id) show(writing.get(id));

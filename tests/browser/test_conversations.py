@@ -47,6 +47,7 @@ def test_conversations_are_listed_opened_and_gone_back_to(scripted: ScriptedServ
     expect(titles(page)).to_have_text([LOGGING, SESSIONS])
     address = page.url
     assert re.search(r"[?&]c=[0-9a-f]{24}", address)
+    assert "repo=" in address, "another tab may open another repository"
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.reload()

@@ -198,6 +198,11 @@ def test_words_run_as_their_script_does_and_code_never_leftwards(page: Page) -> 
     assert directions == ["rtl", "rtl", "rtl", "ltr", "ltr"]
     for code in last.locator("code, pre").all():
         expect(code).to_have_css("direction", "ltr")
+    page.reload()
+    parts = page.locator(".turn").last.locator(".block > *")
+    expect(parts).to_have_count(len(directions))
+    for part, direction in zip(parts.all(), directions, strict=True):
+        expect(part).to_have_css("direction", direction)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -321,6 +321,8 @@ export class Turn {
   #addHtml(html, goesOn = false) {
     const block = element("div.block", { dir: "auto" }); // by its words: code says nothing about that
     setHtml(block, html);
+    // A kept answer is one block, whose parts may be in several languages.
+    if (block.children.length > 1) for (const part of block.children) part.dir = "auto";
     for (const code of block.querySelectorAll("code, pre, .code-block, .citation, .maths"))
       code.dir = "ltr";
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);

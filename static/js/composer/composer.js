@@ -79,8 +79,13 @@ export class Composer {
       event.preventDefault();
       if (this.#busy) page.view?.stop();
       else if (this.text && page.reading) {
+        const { revision, problem } = page.reading;
         page.reading.asks = true;
-        this.#complain(`This is asked as soon as the files of ${page.reading.revision} are read.`);
+        this.#complain(
+          problem
+            ? `${problem} Empty “At commit” to ask about the files as they are.`
+            : `This is asked as soon as the files of ${revision} are read.`,
+        );
       } else if (this.text) this.#ask();
     });
     // On a phone the switches give the room to the question until they are wanted.

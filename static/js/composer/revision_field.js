@@ -39,12 +39,13 @@ export async function setUpRevisionField() {
   field.addEventListener("change", async (event) => {
     event.stopPropagation(); // it is none of the options that the form knows
     const revision = field.value.trim();
+    page.reading = null;
     if (revision === shown) return;
     field.disabled = true;
     page.reading = { revision, asks: false }; // a question that is sent meanwhile waits
     await go(revision).catch((error) => {
       say(failureText(error));
-      page.reading = null;
+      page.reading.problem = failureText(error); // nothing is asked about other files instead
     });
     field.disabled = false;
   });
