@@ -72,7 +72,7 @@ async def use_the_tools(client: Any) -> None:
         assert tools[name].description == tool.description
         assert tools[name].input_schema == tool.schema()
     for name, given, said in (
-        ("grep", {"path": "store/"}, "`pattern` cannot be used"),
+        ("grep", {"path": "store/"}, "`pattern` is missing"),
         ("open_file", {"path": "../secret"}, "No indexed file"),
         ("review", {}, "The issue is empty."),
         ("ask", {"question": "x", "effort": "huge"}, "`effort` cannot be used"),

@@ -335,7 +335,7 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
 def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
     for name, values, error, said in (
         ("grep", {"patern": "x"}, UsageError, 'Call grep(pattern, path="", regex=false).'),
-        ("grep", {"pattern": None}, UsageError, "`pattern` cannot be used. Field required."),
+        ("grep", {"pattern": None}, UsageError, "`pattern` is missing. Call grep(pattern"),
         ("grep", {"pattern": ["x", "y"]}, UsageError, "`pattern` cannot be used"),
         ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
         # What only an engine that goes back can read, and that takes for ever on some lines.

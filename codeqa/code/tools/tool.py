@@ -252,6 +252,8 @@ class Tool:
             hint = f"{wrong['msg']}."
             if wrong["type"] == "string_pattern_mismatch":  # a regular expression helps no user
                 hint = self.arguments.model_fields[name].description or hint
+            if wrong["type"] == "missing":
+                raise UsageError(f"`{name}` is missing.", f"Call {self.usage}.") from None
             raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
         unknown = [name[:LONGEST_LINE] for name in arguments.model_extra or ()]
         warning = f"Ignored: {some_of(unknown, 5)}. Call {self.usage}." if unknown else ""

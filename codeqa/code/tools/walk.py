@@ -119,7 +119,7 @@ def impact(box: Toolbox, name: str) -> ToolResult:
     doubt = f"{_levels(code)}{cut}"
     if doubtful:
         places = counted(doubtful, "place")
-        doubt += f"Not counted: {places} that only have the same name; `references` lists them. "
+        doubt += f"Not counted: {places} with only the same name; the list of uses has them. "
     summary = f"a change of {name} may break {AT_LEAST if cut else ''}"
     summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
     unseen = UNSEEN if steps else unread(tables, roots) + UNSEEN

@@ -105,18 +105,23 @@ function messagesOf({ messages }) {
       copyButton("copy", "Copy as JSON", () => whole),
     ),
   );
+  const last = messages.length - 1;
+  const withContext = messages.findLastIndex(({ parts }) => parts.length > 1); // with the context
+  const question = withContext < 0 ? last : withContext;
   messages.forEach(({ role, parts }, index) => {
-    const last = index === messages.length - 1;
     parts.forEach((text, part) => {
-      section.append(messageOf(nameOf(role, last, part), role, text, last));
+      const name = nameOf(role, index - question, part);
+      section.append(messageOf(name, role, text, index === question));
     });
   });
   return section;
 }
 
-function nameOf(role, last, part) {
+/** `distance` is that from the question: looks into the code come after it. */
+function nameOf(role, distance, part) {
   if (role === "system") return "System prompt";
-  if (!last) return EARLIER[role] ?? role;
+  if (distance < 0) return EARLIER[role] ?? role;
+  if (distance > 0) return role === "assistant" ? "A look into the code" : "What it showed";
   return part === 0 ? "Question and instruction" : "The context block";
 }
 
