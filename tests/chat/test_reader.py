@@ -260,7 +260,7 @@ def test_what_a_look_has_shown_may_be_cited_and_is_kept(
     [
         (("rm", "{}"), "There is no tool 'rm'"),
         (("grep", '{"pattern": "x"'), "not a JSON object"),
-        (("grep", '{"regex": "x"}'), "`pattern` cannot be used"),
+        (("grep", '{"regex": "x"}'), "`pattern` is missing"),
         (("open_file", '{"path": "../../etc/passwd"}'), "No indexed file"),
     ],
 )
