@@ -21,7 +21,6 @@ from typing import Any
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -31,7 +30,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 from pygments.util import ClassNotFound
 
-from codeqa.formulas import mathml
+from codeqa.formulas import mathml, maths_block_rule, maths_rule
 from codeqa.languages import language_called
 from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.text.tokens import word_set
@@ -73,22 +72,6 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t].*\w")
 """The beginning of a list item that stays one whatever text follows."""
 _FOOTNOTE = re.compile(r"\[\^([\w-]{1,20})\](:?)")
 _TASKS = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
-_MATHS = re.compile(
-    r"(?<![\w$\\])(?:\$(?![\s$])[^$\n`]*[^$\s\\`]\$|\$\$[^$`]+\$\$)(?![\w$({@])"
-    r"|\\\((?:[^\\]|\\[^()\[])+\\\)|(?<!\w)\\\[(?:[^\\]|\\[^()\[\]])+\\\]"
-)
-"""Formulas as models write them; `$HOME/$PATH` is none. No second `\\(` before the end: many would
-take quadratic time."""
-_PROSE = re.compile(
-    r"\\\[(?!\s|[^\\]*(?:[\^=]|\\[^\]]))"
-    r"|\$+\s*(?:\d[\d.,]*\S?\s+[A-Za-z]{2}|[^{\\]*\s(?:and|or|to|the|is|of|with|for|from|in)\s)"
-)
-"""The beginning of what is no formula: `\\[link\\]`, `$5 or 6$`, `$? and $!`."""
-_MATHS_BLOCK = re.compile(
-    r"(\$\$)|(\\\[)|\\begin(\{(?:equation|align|gather|multline|eqnarray)\*?\})"
-)
-_LONGEST_FORMULA = 20
-"""Lines of a formula that begins beside its mark: no end is looked for further below."""
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -230,8 +213,8 @@ def _parser() -> MarkdownIt:
     parser.disable(["reference", "html_block", "html_inline"])
     parser.inline.ruler.before("link", "citation", _citation_rule)
     parser.inline.ruler.before("link", "footnote", _footnote_rule)
-    parser.inline.ruler.before("escape", "maths", _maths_rule)
-    parser.block.ruler.before("fence", "maths", _maths_block_rule, {"alt": ["paragraph"]})
+    parser.inline.ruler.before("escape", "maths", maths_rule)
+    parser.block.ruler.before("fence", "maths", maths_block_rule, {"alt": ["paragraph"]})
     parser.core.ruler.push("tasks", _tasks_rule)
     # Every address is parsed; what is not wanted is dropped when it is rendered.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
@@ -270,45 +253,6 @@ def _footnote_rule(state: StateInline, silent: bool) -> bool:
         state.push("footnote", "", 0).content = match[1]
     # The colon belongs to the number of a note, which begins a line; elsewhere it is text.
     state.pos = match.end(1) + 1 if state.pos else match.end()
-    return True
-
-
-def _maths_rule(state: StateInline, silent: bool) -> bool:
-    match = _MATHS.match(state.src, state.pos, state.posMax)
-    if match is None or _PROSE.match(match[0]):
-        return False
-    if not silent:
-        state.push("maths", "", 0).content = match[0]
-    state.pos = match.end()
-    return True
-
-
-def _maths_block_rule(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Parse the lines from `$$`, `\\[` or `\\begin{align}` to its end or to an empty one."""
-    lines = [state.getLines(first, first + 1, state.blkIndent, False)]
-    match = _MATHS_BLOCK.match(opening := lines[0].strip())
-    if match is None or _PROSE.match(opening):
-        return False
-    body = opening[match.end() :]
-    closing = "$$" if match[1] else "\\]" if match[2] else f"\\end{match[3]}"
-    is_whole = body.endswith(closing) and not match[1]
-    if closing in body and not is_whole:
-        return False  # text goes on behind it
-    if silent:  # ends a paragraph: not yet where its end may lie below
-        return is_whole or not body
-    for line in range(first + 1, end):
-        beyond = body and len(lines) > _LONGEST_FORMULA
-        if is_whole or beyond or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
-            break
-        lines.append(state.getLines(line, line + 1, state.blkIndent, False))
-        is_whole = closing in lines[-1]
-    else:
-        is_whole = is_whole or "growing" in state.env
-    if not is_whole and body:
-        return False
-    token = state.push("maths_block", "", 0)
-    token.content, token.map = "\n".join(lines), [first, first + len(lines)]
-    state.line = first + len(lines)
     return True
 
 

@@ -178,14 +178,16 @@ class Surroundings:
             if self._is_member and self.is_heir(tail):
                 return SUBCLASS
             # Else the file says that another module's name is meant, unless it imports both.
-            named = tail if self._is_member else reference.name * (not reference.receiver)
+            bare = "" if reference.receiver else reference.name
+            named = tail if self._is_member else bare
             both = named == self.exports.name and reference.path in self.exporters
             return ONE_OF_MANY if both and not self.enclosed else NONE
         if reference.kind == "import" and not reference.module:
             return NONE
-        by_name = self._received if reference.receiver else self._unqualified
+        rate = self._received if reference.receiver else self._unqualified
+        confidence = rate(reference)
         of_tests = self._unit.role == "test" and role_of(reference.path) == "source"
-        return min(by_name(reference), OTHER_CLASS) if of_tests else by_name(reference)
+        return min(confidence, OTHER_CLASS) if of_tests else confidence
 
     def _by_other_name(self, reference: Reference) -> float:
         paths = self.exports.sources(reference)

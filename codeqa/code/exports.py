@@ -145,21 +145,23 @@ def handed_on(tables: Tables, call: Reference, edges: Iterable[Reference]) -> li
     `edges` are those of the file.
     """
     whole = any(edge.receiver == call.name and edge.name == edge.module for edge in edges)
-    names = (call.name, *(WHOLE_NAMES if whole else ()))
-    waiting = [(call.path, without_class(call.module), name) for name in names]
+    first = (call.name, *(WHOLE_NAMES if whole else ()))
+    steps = [(call.path, without_class(call.module), name) for name in first]
     units: list[Unit] = []
-    for importer, module, name in waiting:  # which grows
+    for importer, module, name in steps:  # which grows
         for path in _files_at(tables, importer, module):
             imports = [edge for edge in tables.references(path=[path]) if edge.kind == "import"]
-            names = (name, *(e.name for e in imports if not e.module and e.receiver == name))
-            own = (unit for unit in tables.in_file(path) if unit.is_definition)
-            units += [u for u in own if u.name in names and u.name == u.qualified_name]
-            for edge in imports if len(waiting) < MOST_PASSED else ():
+            exports = [edge.name for edge in imports if not edge.module and edge.receiver == name]
+            names = {name, *exports}
+            top = (unit for unit in tables.in_file(path) if unit.name == unit.qualified_name)
+            units += [unit for unit in top if unit.is_definition and unit.name in names]
+            for edge in imports if len(steps) < MOST_PASSED else ():
                 is_whole, everything = edge.name == edge.module, edge.receiver == WILDCARD
                 if edge.module and (everything or (edge.receiver or edge.name) in names):
                     known_as = "default" if is_whole else edge.name
                     step = (path, edge.module, name if everything else known_as)
-                    waiting += [step] * (step not in waiting)
+                    if step not in steps:
+                        steps.append(step)
     return list(dict.fromkeys(units))
 
 

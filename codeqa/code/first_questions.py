@@ -23,8 +23,8 @@ from codeqa.types import Unit
 MOST_REFERENCES, OFTEN = 300_000, 1_000
 """References that are counted, and the most used names that are considered."""
 LONG, CALLING, HEIRS, SETTINGS = 10, 5, 3, 20
-"""What is worth a question has at least: a type so many lines, a function so many names that it
-calls, a base so many heirs, a type of settings so many lines."""
+"""Least sizes that are worth a question: lines of a type, names that a function calls, heirs of a
+base, lines of a type of settings."""
 OWNERS, CENTRAL = 3, 5
 """Owners up to which a name is clear; types whose methods count twice."""
 _TYPES = ("class", "struct", "interface", "trait", "enum")

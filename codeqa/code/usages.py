@@ -43,7 +43,7 @@ MOST_RELATED = 8
 MOST_JUDGED = 40
 """Definitions of one name that are weighed for one reference."""
 _NO_USE = ("#", "//", "/*", "* ", "-- ", "import ", "from ", "use ", "using ", "package ")
-"""What comments and imports begin with."""
+"""Beginnings of comments and imports."""
 
 
 def usages(

@@ -69,7 +69,7 @@ class Indexer:
         """When the last run of this process began to look at files."""
         self._open = tables or open_once(location)
         self._verified = False
-        """Whether this process has checked the tables for damage."""
+        """True once this process has checked the tables for damage."""
         self._pass_seconds = 0.0
 
     # The steps of a run, in the only order that leaves a valid index whenever it ends.

@@ -12,7 +12,7 @@ from codeqa.text import json_value
 LONGEST_VALUE = 10_000_000
 """Bytes of an event or a text: ten times the longest answer."""
 UNREAD_CHARACTERS = 1_000
-"""That are kept of a text which is no JSON."""
+"""Characters kept of a text that is no JSON."""
 
 
 class BodyReader:

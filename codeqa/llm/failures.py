@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 READ_CHARACTERS = 4_000
-"""Of what a server said."""
+"""Characters read of an error's text."""
 QUOTED_CHARACTERS = 160
 """Of a provider's own message."""
 LOADING_SECONDS = 5.0
@@ -36,7 +36,7 @@ _PAGE_WORDS = [
 ]
 _LIMIT_FIELD = re.compile(r"\bmax(?:_completion|_new)?_tokens\b")
 MOST_LEVELS = 8
-"""Of fields inside one another in what a server said."""
+"""Depth to which the fields of an error are read."""
 
 
 def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0) -> ModelError:

@@ -46,7 +46,7 @@ class ModelProvider:
     """Tokens of the smallest window among its current chat models, 0 if unknown. A local server has
     this window while no model is loaded."""
     window_page: str = ""
-    """Where a server tells the window of the model `{}`; '': in the list of its models."""
+    """Page of a server that tells the window of the model `{}`; '': the list of its models."""
     limit_field: str = "max_tokens"
     """Field of a request that limits the length of the answer."""
     list_headers: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from codeqa.llm.dialects import DIALECTS, any_of
 from codeqa.llm.values import Reasoning
 
 _TAIL = re.compile(r"`?(?:[<\[◁][^<\[◁]{0,40})?$")
-"""What has to be seen with the next piece of a thought: a mark in backquotes ends none."""
+"""End of a piece that is read with the next one: a mark in backquotes ends no thought."""
 LONGEST_MARK = 160
 """Characters of a text that may still become a mark."""
 _MARKS = {name: any_of(*alternatives) for name, alternatives in DIALECTS["marks"].items()}

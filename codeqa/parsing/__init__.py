@@ -107,6 +107,8 @@ class Grammar:
     masks: Masks = ()
     repairs: Masks = ()
     code: re.Pattern[bytes] | None = None
+    rare_queries: tuple[tuple[str, tuple[bytes, ...]], ...] = ()
+    """Names of queries, and words of which a file must hold one for each to be used."""
 
 
 class TooSlowError(Exception):
@@ -125,7 +127,8 @@ def grammar(key: str) -> Grammar:
         raise ValueError(f"{key} has no grammar")
     masks, repairs = _masks(language.masks), _masks(language.repairs)
     code = re.compile(language.code.encode()) if language.code else None
-    return Grammar(language, _compiled(language.grammar), masks, repairs, code)
+    rare = tuple((name, _encoded(words)) for name, *words in language.rare_queries)
+    return Grammar(language, _compiled(language.grammar), masks, repairs, code, rare)
 
 
 @cache
@@ -141,12 +144,15 @@ def _masks(rules: Iterable[list[Any]]) -> Masks:
     masks = []
     for rule in rules:
         words, expression, *fills = rule if isinstance(rule[0], list) else [[], *rule]
-        encoded = tuple(word.encode() for word in words), tuple(fill.encode() for fill in fills)
-        masks.append((encoded[0], re.compile(expression.encode()), encoded[1]))
+        masks.append((_encoded(words), re.compile(expression.encode()), _encoded(fills)))
     return tuple(masks)
 
 
-def holds_any(words: Sequence[bytes], data: bytes) -> bool:
+def _encoded(texts: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(text.encode() for text in texts)
+
+
+def holds_word(words: Sequence[bytes], data: bytes) -> bool:
     """Return whether one of some words is in a file; without words always."""
     return not words or any(word in data for word in words)
 
@@ -185,7 +191,7 @@ def readable(masks: Masks, data: bytes, blanks: list[tuple[int, int]]) -> bytes:
     """Mask what the grammar cannot read; add the spans of overwritten words to `blanks`."""
     output = data
     for words, rule, fills in masks:
-        if not holds_any(words, data):
+        if not holds_word(words, data):
             continue
         buffer = bytearray(output)
         for match in rule.finditer(output):
@@ -371,10 +377,10 @@ def _with_cells(notebook: ParsedFile, role: str) -> ParsedFile:
     return replace(notebook, units=tuple(units), references=tuple(edges), has_errors=errors)
 
 
-def _queries_for(language: Language, text: bytes) -> Iterator[str]:
+def _queries_for(grammar: Grammar, text: bytes) -> Iterator[str]:
     yield ""
-    for name, *words in language.rare_queries:
-        if holds_any([word.encode() for word in words], text):
+    for name, words in grammar.rare_queries:
+        if holds_word(words, text):
             yield name
 
 
@@ -393,7 +399,7 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     data, tree, macros = recover(spec, data, tree, macros)
     source = Source(path, text, spec.language, role)
     matches = _Matches(source)
-    for number, name in enumerate(_queries_for(spec.language, text)):
+    for number, name in enumerate(_queries_for(spec, text)):
         compiled, patterns = query(language, name)
         # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
         for index, captures in tree_sitter.QueryCursor(compiled).matches(tree.root_node):
