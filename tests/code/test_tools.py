@@ -345,6 +345,7 @@ def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
         ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),
         ("open_file", {"path": "nothing.py"}, NotFoundError, "nothing.py"),
         ("open_file", {"path": "basket.py", "lines": "90-99"}, NotFoundError, "18 lines"),
+        ("open_file", {"path": "basket.py", "lines": "90-"}, NotFoundError, "18 lines"),
         ("open_file", {"path": "basket.py", "lines": "9-3"}, UsageError, "Ask for 3-9."),
         *(
             ("open_file", {"path": "basket.py", "lines": lines}, UsageError, "`lines` cannot be")

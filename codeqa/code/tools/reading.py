@@ -229,7 +229,7 @@ def line_span(lines: str, count: int) -> tuple[int, int]:
     start, dash, end = lines.partition("-")
     first = max(int(start or 1), len(dash))  # some count from zero
     last = int(end or ("" if dash else start) or count)
-    if last < first:
+    if end and last < first:
         raise UsageError(f"The lines {lines} go backwards.", f"Ask for {last}-{first}.")
     if not 1 <= first <= max(count, 1):
         there = counted(count, "line")
