@@ -91,6 +91,27 @@ def test_a_text_has_one_vector_of_length_1_and_its_first_tokens_count(settings: 
     assert embedding.embed_query("the price") == pytest.approx(vectors[0], abs=1e-5)
 
 
+def test_texts_of_like_length_are_read_together_and_each_has_its_own_vector(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedding, model = chosen_embedding(settings), local._load(settings.embedding)
+    assert embedding is not None
+    words = ("price", "cookie", "session", "basket")
+    texts = [" ".join(words[at % 4 :] * (at * 7 % 11 + 1)) for at in range(24)]
+    alone = [embedding.embed_query(text) for text in texts]
+    read: list[list[str]] = []
+    embed = model.passage_embed
+
+    def passage_embed(texts: list[str], batch_size: int) -> object:
+        read.append(texts)
+        return embed(texts, batch_size=batch_size)
+
+    monkeypatch.setattr(model, "passage_embed", passage_embed)
+    assert embedding.embed_passages(texts) == pytest.approx(np.array(alone), abs=1e-5)
+    (together,) = read
+    assert [len(text) for text in together] == sorted(len(text) for text in texts)
+
+
 def test_the_first_token_is_the_vector_where_the_model_says_so(model: Path, tmp_path: Path) -> None:
     by_first = make_model(tmp_path / "by first", "hidden")
     (by_first / "1_Pooling").mkdir()
