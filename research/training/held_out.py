@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -21,16 +20,6 @@ QUERIES = ("doc", "class")
 PER_REPOSITORY = 1_000
 """Questions asked of one repository at most, so that none of them decides the figure."""
 ROWS_AT_ONCE = 4_096
-
-
-class Sides(Protocol):
-    """Vectors of rows' questions and of their documents, from some of the fields."""
-
-    def queries(self, rows: NDArray[np.int64]) -> torch.Tensor: ...
-
-    def documents(
-        self, rows: NDArray[np.int64], fields: Sequence[str] = FIELDS
-    ) -> torch.Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +43,7 @@ class Ranks:
 
 
 def held_out_ranks(
-    sides: Sides,
+    sides: TableSides,
     features: Features,
     *,
     part: str = "held_out",
