@@ -20,7 +20,7 @@ from browser.actions import (
 )
 from browser.conftest import ScriptedServer
 from browser.fakes import PART
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from waiting import until
 
 SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
@@ -155,6 +155,23 @@ def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
     expect(undo).to_be_focused()
     page.goto(f"{scripted.address}/static/favicon.svg")  # leaving the page is no way to keep it
     until(lambda: not scripted.chat.all())
+
+
+def test_a_conversation_deleted_while_it_is_opened_does_not_come_into_view(
+    scripted: ScriptedServer,
+) -> None:
+    two_conversations(scripted)
+    page = scripted.open()
+    held: list[Route] = []
+    page.route("**/api/conversations/logging?*", lambda route: held.append(route))
+    with page.expect_request("**/api/conversations/logging?*"):
+        link_of(page, LOGGING).click()
+    choose_from_menu(page, LOGGING, "Delete")
+    expect(titles(page)).to_have_text([SESSIONS])
+    with page.expect_response("**/api/conversations/logging?*"):
+        held[0].continue_()
+    expect(page.locator("#welcome")).to_be_visible()
+    expect(page.locator(".question")).to_have_count(0)
 
 
 def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(

@@ -1,6 +1,6 @@
 // The list of conversations in the sidebar: open, pin, rename, export, delete with undo.
 
-import { addressWith } from "../lib/address.js";
+import { addressWith, inAddress } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
 import { announce, byId, copyText, element, icon, onPlainClick } from "../lib/dom.js";
 import { ago, dayOf, moment } from "../lib/format.js";
@@ -202,7 +202,7 @@ export class ConversationList {
 
   /** Hides it at once; the server deletes it when the time for undo is over. */
   #delete(id, title) {
-    const current = id === this.#current.id;
+    const current = id === (inAddress("c") || this.#current.id); // or it is being opened
     this.#deleted.add(id);
     if (current) page.leave(id);
     this.#render();
